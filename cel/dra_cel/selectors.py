@@ -14,7 +14,7 @@ from dra_cel.frames import Evaluate, Frame
 from dra_cel.reads import KnownReads
 from dra_cel.values import COST_LIMIT, CostError, EvaluationError, type_name
 
-KEPT_CHARACTERS = 2_097_152
+KEPT_CHARACTERS = 524_288
 """Characters of the expressions that are kept; a compiled one takes fifty bytes for each."""
 
 BESIDES = 64

@@ -120,7 +120,7 @@ async def test_a_connection_that_is_left_half_open_is_closed(sent: bytes) -> Non
 
 @asynccontextmanager
 async def idle_connections(port: int, address: str, count: int) -> AsyncIterator[list[socket.socket]]:
-    """Connections from an address of this machine, which send nothing."""
+    """Connections from an address of this machine, which send one byte."""
     loop = asyncio.get_running_loop()
     with ExitStack() as stack:
 
@@ -129,9 +129,13 @@ async def idle_connections(port: int, address: str, count: int) -> AsyncIterator
             idle.settimeout(0)
             idle.bind((address, 0))
             await loop.sock_connect(idle, ("127.0.0.1", port))
+            await loop.sock_sendall(idle, b"G")
             return idle
 
         yield [await one() for _ in range(count)]
+
+
+PROBE = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 
 
 @asynccontextmanager
@@ -183,7 +187,7 @@ async def test_idle_connections_to_the_health_port_keep_no_probe_out() -> None:
         ):
             assert await probed(health, "127.0.0.2") == [200, 200]
             assert await probed(health) == [200, 200]
-            await asyncio.get_running_loop().sock_sendall(first, b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+            await asyncio.get_running_loop().sock_sendall(first, PROBE[1:])
             assert await asyncio.get_running_loop().sock_recv(first, 12) == b"HTTP/1.1 200"
         async with AsyncExitStack() as stack:
             for last in range(3, 13):
@@ -191,21 +195,46 @@ async def test_idle_connections_to_the_health_port_keep_no_probe_out() -> None:
             assert await probed(health, "127.0.0.2") == [200, 200]
 
 
+@pytest.mark.parametrize("sends_late", [False, True], ids=["at-once", "late"])
+@pytest.mark.parametrize("sent", [b"G", b"\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-"])
+async def test_a_burst_of_connections_from_its_own_address_keeps_no_probe_out(
+    sent: bytes, sends_late: bool
+) -> None:
+    """Three hundred that follow it at once, whatever they send, also where its request comes after them."""
+    loop = asyncio.get_running_loop()
+    async with serving("127.0.0.1", [0], endpoints().probes, PROBES) as (port,):
+        with ExitStack() as stack:  # nothing is accepted before this loop runs
+            probe, *others = (
+                stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(301)
+            )
+            probe.sendall(b"" if sends_late else PROBE)
+            for other in others:
+                other.sendall(sent)
+            probe.settimeout(0)
+            if sends_late:
+                await asyncio.sleep(0.1)  # the others are accepted
+                await loop.sock_sendall(probe, PROBE)
+
+            async with asyncio.timeout(300):
+                assert await loop.sock_recv(probe, 12) == b"HTTP/1.1 200"
+
+
 def test_of_too_many_connections_the_oldest_without_a_request_goes() -> None:
-    open_ones: OpenConnections[str] = OpenConnections(ConnectionLimits(4, 2, 1.0, 1.0))
+    requested: set[str] = set()
+    limits = ConnectionLimits(4, 2, 1.0, 1.0)
+    open_ones: OpenConnections[str] = OpenConnections(limits, requested.__contains__)
 
     assert [open_ones.opened(key, key[0]) for key in ("a1", "a2", "b1")] == [None, None, None]
     assert open_ones.opened("a3", "a") == "a1"
-    open_ones.requested("a2")
+    requested.add("a2")
     assert open_ones.opened("a4", "a") == "a3"
-    open_ones.requested("a4")
+    requested.add("a4")
     assert open_ones.opened("a5", "a") == "a5"  # the others of this address are served
     assert open_ones.opened("c1", "c") is None
     assert open_ones.opened("d1", "d") == "b1"
     open_ones.closed("a2")
     assert open_ones.opened("e1", "e") is None
-    for key in ("c1", "d1", "e1"):
-        open_ones.requested(key)
+    requested.update(("c1", "d1", "e1"))
     assert open_ones.opened("f1", "f") == "f1"
 
 

@@ -254,3 +254,18 @@ def test_the_many_small_parts_of_an_object_that_has_gone_are_dropped_although_no
 
     assert len(parts) == 1
     assert parts.shared({"image": "usual"}) is usual
+
+
+def test_a_large_part_goes_with_the_next_line_after_its_pod() -> None:
+    """Among others that stay: an idle watch has a line a minute, and one part went with each."""
+    shared = SharedPods()
+    pods = [
+        shared.sharing(plain({"metadata": {"annotations": {f"{number}": "x" * 40_000}}}))
+        for number in range(10)
+    ]
+    shared.sharing(plain({}))
+    del pods[7]
+
+    shared.let_go()
+
+    assert shared.kept["maps"] == 9 + 1

@@ -1,19 +1,23 @@
 """NodeAnswers: only nodes where something changed are searched again, with the results of a new search."""
 
+from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from devices.builders import DRIVER, a_book, a_claim, a_device, a_slice, exactly
-from plimsoll.devices import cel
+from dra_cel import selectors as kept_selectors
+from plimsoll.devices import cel, node_answers
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.node_answers import FAILED, FEW, FREE, NOT_FREE, NodeAnswers
+from plimsoll.devices.node_answers import FAILED, FEW, FREE, NOT_FREE, NodeAnswers, expressions_of
 from plimsoll.devices.pools import PoolKey
 from plimsoll.devices.requests import wanted_claim
 from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.kinds.resource_slice import ResourceSlice
 from plimsoll.testing.builders import a_node
@@ -330,6 +334,37 @@ def test_a_driver_that_renames_its_pool_leaves_nothing_behind() -> None:
     assert answers.rows_of([PoolKey(DRIVER, "n1")]) == set()
 
 
+def test_nodes_that_leave_a_pool_cost_no_more_than_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was looked for among all that were left; some stay, and some come back."""
+    looked_at = 0
+
+    def counted(code: str, rows: Sequence[int] = ()) -> "array[int]":
+        nonlocal looked_at
+        looked_at += len(rows)
+        return array(code, rows)
+
+    monkeypatch.setattr(node_answers, "array", counted)
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "rack", "operator": "Exists"}]}]}
+    slice_ = a_slice("", [a_device("a")], name="of-racks", allNodes=False, nodeSelector=selector)
+    book, answers, count = a_book([slice_]), NodeAnswers(is_selected, 1_000), 400
+    pool = PoolKey(DRIVER, slice_.spec.pool.name)
+    inside = [a_node(f"n{row}", labels={"rack": "r"}) for row in range(count)]
+    outside = [a_node(f"n{row}") for row in range(count)]
+    claims, every = [wanted_claim(a_claim(), book.classes.get)], np.ones(count, dtype=np.bool_)
+
+    def reaching(nodes: list[Node]) -> set[int]:
+        answers.renew(claims, nodes, object(), book, every)
+        return set(answers.rows_of([pool]))
+
+    assert reaching(inside) == set(range(count))
+    twin = answers.copied()
+    assert reaching(inside[:9] + outside[9:]) == set(range(9))
+    assert reaching(inside[:9] + outside[9:20] + inside[20:]) == {*range(9), *range(20, count)}
+    assert reaching(outside) == set()
+    assert set(twin.rows_of([pool])) == set(range(count))
+    assert looked_at < 4 * count
+
+
 def test_a_copy_keeps_the_slices_that_it_was_made_with() -> None:
     """What is published later is seen by the book that heard of it."""
     book = a_cluster()
@@ -355,16 +390,94 @@ def test_nodes_that_each_take_long_share_the_steps_of_an_attempt() -> None:
     assert answers.codes.tolist() == [FREE] * answers.searches + [FAILED] * (len(MANY) - answers.searches)
 
 
-def test_long_expressions_are_compiled_in_several_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compiling all of a claim's would hold up the pods of others for seconds."""
-    monkeypatch.setattr(cel, "COMPILED", 250)
-    expressions = [f'device.driver != "{"x" * 60}{number}"' for number in range(7)]
+def a_long_claim(name: str) -> ResourceClaim:
+    """Seven expressions that no other claim has, with 588 characters in all if its name has four."""
+    expressions = [f'device.driver != "{name}{"x" * 60}{number}"' for number in range(7)]
     selectors = [{"cel": {"expression": each}} for each in expressions]
-    claim = a_claim("mine", {"name": "r", "exactly": exactly(selectors=selectors)})
+    return a_claim(name, {"name": "r", "exactly": exactly(selectors=selectors)})
+
+
+@pytest.fixture
+def few_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt compiles three expressions of a long claim, and one such claim is kept compiled."""
+    monkeypatch.setattr(cel, "COMPILED", 260)
+    monkeypatch.setattr(cel, "MOST", 700)
+    monkeypatch.setattr(kept_selectors, "KEPT_CHARACTERS", 300)
+
+
+@pytest.mark.usefixtures("few_are_compiled")
+def test_long_expressions_are_compiled_in_several_attempts() -> None:
+    """Compiling all of a claim's would hold up the pods of others for seconds."""
+    claim = a_long_claim("long")
     book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
 
-    codes = [asked(answers, book, claim) for _ in range(4)]
+    codes, said = [], []
+    for _ in range(4):
+        codes.append(asked(answers, book, claim))
+        said.append(answers.answer(0).error)
 
     assert codes == [[FAILED] * 3, [FAILED] * 3, [FREE] * 3, [FREE] * 3]
+    assert said[0] == (
+        "of the 588 characters of CEL in the selectors of the pod's claims 252 are compiled;"
+        " the next attempts compile the others"
+    )
     assert answers.searches == 3
     assert asked(NodeAnswers(is_selected, 1_000), book, claim) == [FREE] * 3
+
+
+@pytest.mark.usefixtures("few_are_compiled")
+def test_long_claims_of_several_pods_are_compiled_one_after_the_other() -> None:
+    """Each pushed out what was compiled for the others, and no such pod ever started."""
+    book, waiting, started = a_cluster(), [a_long_claim(name) for name in ("one", "two", "three")], []
+
+    for _ in range(9):
+        for claim in list(waiting):
+            if asked(NodeAnswers(is_selected, 1_000), book, claim)[0] == FREE:
+                waiting.remove(claim)
+                started.append(claim.name)
+
+    assert started == ["one", "two", "three"]
+
+
+@pytest.mark.usefixtures("few_are_compiled")
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_pod_that_does_not_ask_again_keeps_no_other_from_its_turn(is_deleted: bool) -> None:
+    book, mine, gone = a_cluster(), a_long_claim(f"min{is_deleted:d}"), a_long_claim(f"gon{is_deleted:d}")
+    book.set_claim(gone)
+    asked(NodeAnswers(is_selected, 1_000), book, gone)
+    answers = NodeAnswers(is_selected, 1_000)
+    asked(answers, book, mine)
+    assert answers.answer(0).error.endswith("which are compiled after those of another pod")
+
+    if is_deleted:
+        book.remove_claim(gone.key)
+    else:
+        book.now += cel.PATIENCE_S
+
+    assert [asked(answers, book, mine)[0] for _ in range(3)] == [FAILED, FAILED, FREE]
+
+
+@pytest.mark.usefixtures("few_are_compiled")
+def test_what_was_compiled_for_a_long_claim_goes_with_it() -> None:
+    book, claim = a_cluster(), a_long_claim("goes")
+    book.set_claim(claim)
+    texts = set(expressions_of([wanted_claim(claim, book.classes.get)]))
+    for _ in range(2):
+        asked(NodeAnswers(is_selected, 1_000), book, claim)
+    assert not cel.is_too_much(texts)
+
+    book.remove_claim(claim.key)
+
+    assert cel.is_too_much(texts)
+
+
+@pytest.mark.usefixtures("few_are_compiled")
+def test_a_pod_with_more_expressions_than_are_compiled_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cel, "MOST", 500)
+    book, answers = a_cluster(), NodeAnswers(is_selected, 1_000)
+
+    assert [asked(answers, book, a_long_claim("more")) for _ in range(9)] == [[FAILED] * 3] * 9
+    assert answers.answer(2).error == (
+        "the selectors of the pod's claims and of their classes have 588 characters of CEL, and at most 500"
+        " are compiled for a pod"
+    )

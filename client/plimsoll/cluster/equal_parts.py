@@ -23,8 +23,9 @@ _MANY = 256
 #: Bytes, encoded, of new parts after which unused ones are looked for, or that many for each kept part.
 _NEW_BYTES, _NEW_A_PART = 2**21, 64
 
-#: Bytes, encoded, above which unused parts are looked for one by one.
-_HEAVY = 32_768
+#: Bytes, encoded, above which unused parts are looked for in turn, and how many at a time: a watch may be
+#: idle for a minute.
+_HEAVY, _IN_TURN = 32_768, 16
 
 #: References to a value that no pod has: two by its part, and the argument of the count.
 _UNUSED = 3
@@ -93,15 +94,14 @@ class EqualParts(Generic[PartT]):
         self._left += count
 
     def let_go(self) -> None:
-        """Drop one heavy part if it is unused, in turn; all unused parts if many objects have gone."""
+        """Drop the unused of some heavy parts, in turn; all unused parts if many objects have gone."""
         if self._left > max(_MANY, len(self._parts) // 4):
             self.sweep()
-        if not self._heavy:
-            return
-        key = self._heavy.popleft()
-        part = self._parts.get(key)
-        if part is not None:
-            if getrefcount(part.witness) > _UNUSED:
-                self._heavy.append(key)
-            else:
-                del self._parts[key]
+        for _ in range(min(_IN_TURN, len(self._heavy))):
+            key = self._heavy.popleft()
+            part = self._parts.get(key)
+            if part is not None:
+                if getrefcount(part.witness) > _UNUSED:
+                    self._heavy.append(key)
+                else:
+                    del self._parts[key]

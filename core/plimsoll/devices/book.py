@@ -9,6 +9,7 @@ Source: Kubernetes v1.36, ``plugins/dynamicresources/dra_manager.go``.
 from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping
 from typing import Any, Protocol, Self, TypeVar
 
+from plimsoll.devices import cel
 from plimsoll.devices.extended_resources import ANNOTATION, classes_by_resource, is_left_over
 from plimsoll.devices.holds import DeviceHold
 from plimsoll.devices.pools import PoolKey, node_key, pool_of
@@ -253,6 +254,8 @@ class DeviceBook:
 
     def _let_go(self, gone: ResourceClaim | ResourceSlice) -> None:
         """Release a large object that has gone or was replaced: layers that copies share would keep it."""
+        if isinstance(gone, ResourceClaim):
+            cel.let_go(gone)
         if not is_heavy(gone):
             return
         if isinstance(gone, ResourceSlice):

@@ -17,7 +17,7 @@ import numpy as np
 from plimsoll.devices.allocator import Found, Given, Matches, Search
 from plimsoll.devices.amounts import Amounts
 from plimsoll.devices.book import DeviceBook
-from plimsoll.devices.cel import compile_some, too_much
+from plimsoll.devices.cel import is_too_much, why_not_yet
 from plimsoll.devices.pod_claims import MOST_ALTERNATIVES
 from plimsoll.devices.pools import NO_DRIVER, DeviceID, Pool, PooledDevice, PoolKey, PoolState
 from plimsoll.devices.requests import WantedClaim
@@ -149,6 +149,7 @@ class NodeAnswers:
         # Arrays, as a list holds an object for each row.
         self._rows_below: dict[PoolKey, array[int]] = {}  #: arrays are immutable
         self._rows_of: dict[PoolKey, array[int]] = {}  #: in addition to those
+        self._gone: dict[PoolKey, int] = {}  #: numbers of rows there that no longer reach the pool
         self._is_shared = False
         self._late: set[int] = set()  #: rows on which the search took too long
         #: rows that have the result of such a row in place of their own
@@ -178,9 +179,8 @@ class NodeAnswers:
             rows: The nodes to search.
         """
         asked, late = self._to_ask(nodes, node_mark, book, rows)
-        if asked and (waiting := too_much(expressions_of(claims))):
-            compile_some(waiting)
-            self._postpone(asked, nodes, None)
+        if asked and (problem := why_not_yet(expressions_of(claims), book.now)):
+            self._postpone(asked, NodeAnswer(FAILED, error=problem), self._is_stale)
             return
         left = self._most_steps + STEPS_A_NODE * len(asked) if self._left is None else self._left
         self._left = None
@@ -191,7 +191,11 @@ class NodeAnswers:
                 left -= answer.steps
                 late = row if answer.is_late else None
                 continue
-            self._postpone(asked[place:], nodes, late)
+            if late is None:
+                answer = NodeAnswer(FAILED, error=f"node {nodes[row].name}: {TIMED_OUT}")
+                self._postpone(asked[place:], answer, self._is_stale)
+            else:
+                self._postpone(asked[place:], self._answers[late], self._is_behind)
             break
 
     def renew_part(
@@ -216,7 +220,7 @@ class NodeAnswers:
         if book.slices.judge_some():
             return True
         asked, late = self._to_ask(nodes, node_mark, book, rows)
-        if late is not None or len(asked) <= FEW or too_much(expressions_of(claims)):
+        if late is not None or len(asked) <= FEW or is_too_much(expressions_of(claims)):
             return False
         if self._left is None:
             self._left = self._most_steps + STEPS_A_NODE * len(asked)
@@ -243,6 +247,7 @@ class NodeAnswers:
             for pool in pools
             for known in (self._rows_below, self._rows_of)
             for row in known.get(pool, ())
+            if pool in self._answers[row].pools
         )
 
     def answer_if(
@@ -262,7 +267,7 @@ class NodeAnswers:
         twin._answers, twin._nodes, twin._is_stale = self._answers, self._nodes, self._is_stale
         twin._rows_below, twin.codes, twin.points = self._rows_below, self.codes, self.points
         twin._version, twin._shape_version = self._version, self._shape_version
-        twin._late, twin._is_behind = set(self._late), self._is_behind
+        twin._late, twin._is_behind, twin._gone = set(self._late), self._is_behind, dict(self._gone)
         twin.searches = self.searches  # another cluster's rows may be other nodes: they are compared
         self._is_shared = twin._is_shared = True
         return twin
@@ -281,7 +286,8 @@ class NodeAnswers:
         count = len(nodes)
         if changed is None or self._shape_version != book.shape_version or count != len(self._nodes):
             self._answers, self._nodes = [NodeAnswer(FREE)] * count, list(map(ref, nodes))
-            self._rows_below, self._rows_of, self._is_shared, self._late = {}, {}, False, set()
+            self._rows_below, self._rows_of, self._gone, self._late = {}, {}, {}, set()
+            self._is_shared = False
             self._is_stale = np.ones(count, dtype=np.bool_)
             self._is_behind = np.zeros(count, dtype=np.bool_)
             self.codes, self.points = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -315,20 +321,21 @@ class NodeAnswers:
             self._own()
         return asked, late
 
-    def _postpone(self, rows: Sequence[int], nodes: Sequence[Node], late: int | None) -> None:
+    def _postpone(self, rows: Sequence[int], answer: NodeAnswer, until: BoolArray) -> None:
         """Skip these nodes now, as the search would take too long.
 
         If the search took too long on one node, the same is expected of all others. An attempt with one such
         node fails anyway, so these have its result until it gets another. Otherwise they are searched in the
         next attempt.
+
+        Args:
+            rows: The rows of the nodes.
+            answer: What they have meanwhile.
+            until: ``_is_behind`` or ``_is_stale``.
         """
-        if late is None:
-            answer = NodeAnswer(FAILED, error=f"node {nodes[rows[0]].name}: {TIMED_OUT}")
-        else:
-            answer = self._answers[late]
         for row in rows:
             self._note(row, answer._replace(pools=self._answers[row].pools))
-        (self._is_stale if late is None else self._is_behind)[rows] = True
+        until[rows] = True
 
     def _ask(
         self,
@@ -345,9 +352,9 @@ class NodeAnswers:
         if answer is None:
             answer = self._searched(claims, node, book, book.taken)
             reached[same] = answer._replace(steps=1)
+        self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
         if before != answer.pools:
             self._reaches(row, before, answer.pools)
-        self._note(row, answer, 0 if answer.found is None else points_of(answer.found, claims))
         if answer.is_late:
             self._late.add(row)
         else:
@@ -355,12 +362,21 @@ class NodeAnswers:
         return answer
 
     def _reaches(self, row: int, before: frozenset[PoolKey], now: frozenset[PoolKey]) -> None:
-        """Note the pools that a node reaches: a driver may rename its own as often as it likes."""
+        """Note the pools that a node reaches: a driver may rename its own as often as it likes.
+
+        Rows that no longer reach a pool are taken out when they are half of its rows, so that many nodes that
+        leave it cost no more than their number.
+        """
         for key in now - before:
             self._rows_of.setdefault(key, array("i")).append(row)
         for key in before - now:
-            for rows in (self._rows_of, self._rows_below):
-                left = array("i", [each for each in rows.pop(key, ()) if each != row])
+            gone = self._gone[key] = self._gone.get(key, 0) + 1
+            layers = (self._rows_below, self._rows_of)
+            if 2 * gone < sum(len(rows.get(key, ())) for rows in layers):
+                continue
+            del self._gone[key]
+            for rows in layers:
+                left = array("i", [each for each in rows.pop(key, ()) if key in self._answers[each].pools])
                 if left:
                     rows[key] = left
 

@@ -21,7 +21,7 @@ import plimsoll.telemetry  # noqa: F401 - first: it decides what structlog impor
 from plimsoll.answers.operator_memory import NodeMemory, PodMemory
 from plimsoll.app.endpoints import PROBES, Endpoints, serving
 from plimsoll.app.machine.descriptors import raise_limit
-from plimsoll.app.machine.garbage import collect_until
+from plimsoll.app.machine.garbage import collect_until, trim_until
 from plimsoll.app.machine.loop_thread import LoopThread
 from plimsoll.app.machine.machine import Machine
 from plimsoll.app.memory.caller_gate import CallerGate
@@ -246,7 +246,8 @@ def run_to_end(work: Coroutine[Any, Any, None], wanted: Literal["auto", "asyncio
     gc.enable()  # the command line disables it while it imports
     gc.set_threshold(*THRESHOLDS)
     stopped = threading.Event()
-    threading.Thread(target=collect_until, args=(stopped.wait,), name="garbage", daemon=True).start()
+    for name, tidy in (("garbage", collect_until), ("freed pages", trim_until)):
+        threading.Thread(target=tidy, args=(stopped.wait,), name=name, daemon=True).start()
     try:
         with asyncio.Runner(loop_factory=loop_factory(wanted)) as runner:
             runner.run(work)

@@ -1,9 +1,11 @@
 """Garbage among old objects is found every few minutes, and less often where a look takes long."""
 
 import gc
+import os
 import weakref
+from pathlib import Path
 
-from plimsoll.app.machine.garbage import EVERY_S, collect_until
+from plimsoll.app.machine.garbage import EVERY_S, TRIM_S, collect_until, trim_until
 
 
 class Connection:
@@ -44,3 +46,26 @@ def test_looks_that_take_long_are_rare() -> None:
     collect_until(stopped, iter((10.0, 10.5)).__next__)
 
     assert pauses == [EVERY_S, 1000.0]
+
+
+def resident() -> int:
+    """Bytes of memory of this process."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_freed_pages_between_others_are_returned() -> None:
+    """What is left of the tables of a large object; seldom, where it takes long."""
+    kept = [bytes(8192) for _ in range(4_000)]
+    del kept[:3990:2], kept[:1995:2], kept[:997:2]  # seven of eight
+    before = resident()
+    pauses: list[float] = []
+
+    def stopped(pause_s: float) -> bool:
+        pauses.append(pause_s)
+        return len(pauses) > 1
+
+    trim_until(stopped, iter((10.0, 10.5)).__next__)
+
+    assert before - resident() > 10_000_000
+    assert pauses == [TRIM_S, 500.0]
+    assert len(kept) > 500

@@ -95,12 +95,13 @@ class ConstraintResults:
     def of(self, template: PodTemplate) -> SharedResults | None:
         """The results for the template's constraints; callers add to them.
 
-        None if nothing is shared: the pod's name matters, or this attempt's plugin calls are timed.
+        None if nothing is shared: the pod's name matters, the pod is large, so that no results may stay when
+        it has gone, or this attempt's plugin calls are timed.
         """
         meter = METER.get()
         if not self._sharing or (meter is not None and meter.clock is not None):
             return None
-        constraints = template.constraints
+        constraints = None if template.is_heavy else template.constraints
         if constraints is None:
             return None
         cluster = self._cluster

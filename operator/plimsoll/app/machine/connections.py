@@ -1,16 +1,19 @@
 """HTTP connections with limits: of their number, of those from one address, of what each sends, and of time.
 
-Each connection serves one request. When there are too many, the oldest one without a complete request is
-closed, so that idle connections keep no others out. After an error, as without a free file descriptor, the
-next connection is accepted after a pause.
+Each connection serves one request. When there are too many, the oldest one without a request is closed, so
+idle connections keep no others out, not even those from their own address. A request counts from when the
+system has received it, and Linux hands connections over once they have sent something: a client that sends
+its request immediately is never without one. After an error, as without a free file descriptor, the next
+connection is accepted after a pause.
 """
 
 import asyncio
 import itertools
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import structlog
 from aiohttp import web
@@ -29,6 +32,12 @@ BACKLOG, BATCH = 1024, 128
 
 #: Seconds until connections are accepted again after an error.
 PAUSE_S = 1.0
+
+#: Seconds after which Linux lets a connection be accepted that has sent nothing.
+SILENT_S = 1
+
+#: What ends the headers of a request.
+HEADERS_END = b"\r\n\r\n"
 
 
 class AddressTaken(PlimsollError):
@@ -52,15 +61,19 @@ class ConnectionLimits(Struct, frozen=True):
 
 
 class OpenConnections(Generic[K]):
-    """Decides which connection is closed when there are too many."""
+    """Decides which connection is closed when there are too many.
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    Args:
+        has_request: Whether a connection's request has arrived, read or not.
+    """
+
+    def __init__(self, limits: ConnectionLimits, has_request: Callable[[K], bool]) -> None:
         self._limits = limits
+        self._has_request = has_request
         self._addresses: dict[K, str] = {}  # the oldest first
-        self._requested: set[K] = set()
 
     def opened(self, key: K, address: str) -> K | None:
-        """Add a connection; returns the one to close: the oldest without a complete request, or this one."""
+        """Add a connection; returns the one to close: the oldest without a request, or this one."""
         self._addresses[key] = address
         same = [each for each, other in self._addresses.items() if other == address]
         if len(same) > self._limits.per_address:
@@ -69,40 +82,47 @@ class OpenConnections(Generic[K]):
             candidates = list(self._addresses)
         else:
             return None
-        excess = next((each for each in candidates if each not in self._requested), key)
+        excess = next((each for each in candidates if not self._has_request(each)), key)
         self.closed(excess)
         return excess
-
-    def requested(self, key: K) -> None:
-        """A connection's request is complete."""
-        if key in self._addresses:
-            self._requested.add(key)
 
     def closed(self, key: K) -> None:
         """Forget a connection."""
         self._addresses.pop(key, None)
-        self._requested.discard(key)
 
 
 class _Connection(web.RequestHandler):
     """Ends when its client sends too much."""
 
-    __slots__ = ("_sent",)
+    __slots__ = ("_client", "_received")
 
-    _sent: int
+    _client: socket.socket
+    _received: bytes
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def accepted(self, client: socket.socket) -> Self:
         """Begin to count."""
-        self._sent = 0
-        super().connection_made(transport)
+        self._client, self._received = client, b""
+        return self
+
+    def has_request(self) -> bool:
+        """Whether the headers of a request have arrived; the parser passes over empty lines before it."""
+        try:
+            waiting = self._client.recv(SENT, socket.MSG_PEEK)
+        except OSError:  # nothing waits, or it has ended
+            waiting = b""
+        return HEADERS_END in (self._received + waiting).lstrip(b"\r\n")
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived, within the limit."""
-        self._sent += len(data)
-        if self._sent <= SENT:
+        self._received += data
+        if len(self._received) <= SENT:
             super().data_received(data)
         elif isinstance(self.transport, asyncio.Transport):
             self.transport.abort()
+
+
+def _has_request(connection: web.RequestHandler) -> bool:
+    return isinstance(connection, _Connection) and connection.has_request()
 
 
 class _Server(web.Server):
@@ -114,15 +134,14 @@ class _Server(web.Server):
         super().__init__(self._handle, access_log=None, lingering_time=0)
         self._handler = handler
         self._limits = limits
-        self._open: OpenConnections[web.RequestHandler] = OpenConnections(limits)
+        self._open: OpenConnections[web.RequestHandler] = OpenConnections(limits, _has_request)
         self._ends: dict[web.RequestHandler, tuple[asyncio.Transport, list[asyncio.TimerHandle]]] = {}
 
-    def __call__(self) -> web.RequestHandler:
-        """A new connection."""
-        return _Connection(self, loop=asyncio.get_running_loop(), **self._kwargs)
+    def begin(self, client: socket.socket) -> _Connection:
+        """What serves a new connection."""
+        return _Connection(self, loop=asyncio.get_running_loop(), **self._kwargs).accepted(client)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        self._open.requested(request.protocol)
         if request.protocol in self._ends:
             self._ends[request.protocol][1][0].cancel()
         response = await self._handler(request)
@@ -181,6 +200,8 @@ def _listener(address: str, port: int) -> socket.socket:
         listener = socket.create_server((address, port), family=family, backlog=BACKLOG)
     except OSError as exc:
         raise AddressTaken(f"cannot listen on {address}:{port}: {obstacle(exc)}; {REMEDY}") from exc
+    if sys.platform == "linux":
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, SILENT_S)
     listener.setblocking(False)  # noqa: FBT003 - the library's signature
     return listener
 
@@ -206,6 +227,6 @@ async def _accept(listener: socket.socket, server: _Server) -> None:
 
 async def _begin(client: socket.socket, server: _Server) -> None:
     try:
-        await asyncio.get_running_loop().connect_accepted_socket(server, client)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: server.begin(client), client)
     except OSError:  # it ended meanwhile
         client.close()

@@ -1,15 +1,23 @@
-"""Runs a full garbage collection every few minutes.
+"""Runs a full garbage collection every few minutes, and returns freed pages to the system more often.
 
 Python would run one only after eight million more allocations than deallocations (``process.THRESHOLDS``), so
 a nearly idle process never would. Cut connections leave reference cycles, some 7 MiB per hour in a soak test.
+
+glibc keeps freed pages that lie between others for ever: tables of large objects, up to 30 MB in a process of
+100 MB.
 """
 
+import ctypes
 import gc
+import platform
 import time
 from collections.abc import Callable
 
 #: Seconds between two collections, and their maximum share of the time.
 EVERY_S, SHARE = 300.0, 0.0005
+
+#: The same for freed pages, while other threads run; it takes 6 ms for 200 MB, and 30 ms for 800 MB.
+TRIM_S, TRIM_SHARE = 20.0, 0.001
 
 
 def collect_until(stopped: Callable[[float], bool], clock: Callable[[], float] = time.perf_counter) -> None:
@@ -26,3 +34,15 @@ def collect_until(stopped: Callable[[float], bool], clock: Callable[[], float] =
         began = clock()
         gc.collect()
         pause_s = max(EVERY_S, (clock() - began) / SHARE)
+
+
+def trim_until(stopped: Callable[[float], bool], clock: Callable[[], float] = time.perf_counter) -> None:
+    """Return freed pages to the system periodically until stopped; arguments as of :func:`collect_until`."""
+    if platform.libc_ver()[0] != "glibc":
+        return
+    trim = ctypes.CDLL(None).malloc_trim
+    pause_s = TRIM_S
+    while not stopped(pause_s):
+        began = clock()
+        trim(0)
+        pause_s = max(TRIM_S, (clock() - began) / TRIM_SHARE)

@@ -37,6 +37,7 @@ class FakeClock:
     async def sleep(self, seconds: float) -> None:
         """Wait until the time is advanced that far."""
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._sleepers = [each for each in self._sleepers if not each[1].done()]  # but those cancelled since
         self._sleepers.append((self.time + seconds, over))
         await over
 
