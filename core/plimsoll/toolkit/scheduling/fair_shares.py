@@ -33,6 +33,7 @@ from plimsoll.model.columns.queue_usage import QUEUE_LABEL as QUEUE_LABEL
 from plimsoll.model.columns.queue_usage import Amounts as Amounts
 from plimsoll.model.columns.queue_usage import QueueKey as QueueKey
 from plimsoll.model.columns.queue_usage import QueueUsage as QueueUsage
+from plimsoll.model.columns.queue_usage import ReclaimTimes as ReclaimTimes
 from plimsoll.model.columns.queue_usage import WaitingDemand as WaitingDemand
 from plimsoll.model.columns.queue_usage import added as added
 from plimsoll.model.columns.snapshot import Snapshot
