@@ -38,6 +38,7 @@ from plimsoll.toolkit.scheduling.fair_shares import (
     Claim,
     Division,
     FairQueues,
+    QueueAccount,
     QueueKey,
     QueueUsage,
     Reclaimable,
@@ -170,6 +171,38 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
             dominant_share(usage.get(each, {}), total) / self._queues[each].weight
             for each in self._paths[queue]
         )
+
+    def accounts(
+        self, scheduler: str, snapshot: fwk.Snapshot, waiting: Mapping[QueueKey, Amounts]
+    ) -> list[QueueAccount]:
+        """What each queue has and may have, each after the one that it is below."""
+        index, total = snapshot.index(QueueUsage), self._total(snapshot)
+        used = self._by_queue({key: index.staying(key) for key in index.requested}, scheduler)
+        pending, demand = self._by_queue(waiting, scheduler), self._by_queue(index.requested, scheduler)
+        for queue, amounts in pending.items():
+            added(demand.setdefault(queue, {}), amounts)
+        due = self._deserved(demand, total)
+        return [
+            QueueAccount(
+                name,
+                self._queues[name].parent,
+                used.get(name, {}),
+                pending.get(name, {}),
+                self._guaranteed[name],
+                self._capability[name],
+                due.get(name, {}),
+                dominant_share(used.get(name, {}), total) / self._queues[name].weight,
+            )
+            for name in sorted(self._queues, key=self._paths.__getitem__)
+        ]
+
+    def _deserved(self, demand: Mapping[str, Amounts], total: Mapping[str, int]) -> dict[str, Amounts]:
+        """What each queue with a demand deserves."""
+        claims = {
+            name: Claim(amounts, self._queues[name].weight, self._capability[name], self._guaranteed[name])
+            for name, amounts in demand.items()
+        }
+        return deserved_in_tree(total, claims, self._children)
 
     def _by_queue(self, sums: Mapping[QueueKey, Amounts], scheduler: str) -> dict[str, Amounts]:
         """Sums of one scheduler's pods, also for queues above; labels of unlisted queues are merged."""
@@ -321,13 +354,8 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         for queue in self._paths[self.queue_of(pod)]:
             for name, amount in usage[queue].items():  # the pod itself may not be known to wait yet
                 demand.setdefault(queue, {})[name] = max(amount, demand.get(queue, {}).get(name, 0))
-        claims = {
-            name: Claim(amounts, self._queues[name].weight, self._capability[name], self._guaranteed[name])
-            for name, amounts in demand.items()
-        }
         due = {
-            name: dominant_share(amounts, total)
-            for name, amounts in deserved_in_tree(total, claims, self._children).items()
+            name: dominant_share(amounts, total) for name, amounts in self._deserved(demand, total).items()
         }
         return Division(total, usage, due)
 

@@ -4,7 +4,7 @@ The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.F
 counted while no profile has one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
@@ -20,7 +20,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.fair_share.heap import FairHeap, HeapKey
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queue import SchedulingQueue
-from plimsoll.toolkit.scheduling.fair_shares import FairQueues
+from plimsoll.toolkit.scheduling.fair_shares import FairQueues, QueueAccount
 
 
 class FairShares(PlacedPodsSubscriber):
@@ -68,6 +68,17 @@ class FairShares(PlacedPodsSubscriber):
         if self._fair:
             for pod in pods:
                 self._demand.drop(pod.uid)
+
+    def accounts(self) -> Iterator[tuple[str, QueueAccount]]:
+        """What each queue of each scheduler name has and may have."""
+        snapshot = Snapshot(self._cache.cluster)
+        for name, fair in self._fair.items():
+            try:
+                found = called(fair.name, "queueSort", fair.accounts, name, snapshot, self._demand.sums)
+            except PluginError as exc:
+                self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
+                continue
+            yield from ((name, each) for each in found)
 
     def come(self) -> list[PodUid]:
         """The waiting pods that may reclaim by now what had to run on."""
