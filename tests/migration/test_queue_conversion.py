@@ -36,6 +36,8 @@ def test_queues_of_kueue() -> None:
     gpu = {"name": GPU, "nominalQuota": 8, "borrowingLimit": 4, "lendingLimit": 2}
     groups = [{"flavors": [flavor("spot", cpu, gpu), flavor("on-demand", {**cpu, "nominalQuota": 1})]}]
     free = [{"flavors": [flavor("any", {"name": "memory", "nominalQuota": "2Gi"})]}]
+    memory = {"name": "memory", "nominalQuota": "2Gi", "borrowingLimit": "1Gi"}
+    capped = [{"flavors": [flavor("any", memory)]}]
     queues, found = converted(
         document(
             "ClusterQueue", kueue, "a", cohort="team", resourceGroups=groups, fairSharing={"weight": "2"}
@@ -43,7 +45,7 @@ def test_queues_of_kueue() -> None:
         document("ClusterQueue", kueue, "b", cohort="all", resourceGroups=free, stopPolicy="Hold"),
         document("ClusterQueue", kueue, "alone", resourceGroups=free, fairSharing={"weight": "0.5"}),
         document("LocalQueue", kueue, "mine", clusterQueue="a"),
-        document("Cohort", kueue, "team", parentName="all", resourceGroups=free),
+        document("Cohort", kueue, "team", parentName="all", resourceGroups=capped),
     )
 
     assert queues == {
@@ -69,7 +71,7 @@ def test_queues_of_kueue() -> None:
         },
     }
     told = {(each.change, each.source.rpartition(".")[2]) for each in found.report}
-    for field in ("lendingLimit", "stopPolicy", "name"):
+    for field in ("lendingLimit", "stopPolicy", "name", "borrowingLimit"):
         assert (FieldChange.NO_COUNTERPART, field) in told
     assert (FieldChange.DEFAULT_DIFFERS, "weight") in told
     assert any("label plimsoll.dev/queue: a instead" in each.sentence for each in found.report)

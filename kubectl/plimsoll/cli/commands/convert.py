@@ -19,7 +19,8 @@ Files = Annotated[
     list[str] | None,
     Argument(
         metavar="FILE...",
-        help="DeschedulerPolicy, KubeSchedulerConfiguration, a ConfigMap with one, PodGroups or queues; - is stdin.",
+        help="DeschedulerPolicy, KubeSchedulerConfiguration, a ConfigMap with one, PodGroups or queues; - is"
+        " stdin.",
     ),
 ]
 Filename = Annotated[
