@@ -1,4 +1,4 @@
-"""What explain and top say about queues; comments work out the shares."""
+"""Answers of explain and top about queues; comments work out the shares."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def test_a_pending_pod_has_the_standing_of_its_queue_in_its_answer() -> None:
 
 
 def test_the_answer_about_a_placed_pod_and_a_group_has_all_resources_of_its_queue() -> None:
-    """Nobody goes before what runs."""
+    """No queue goes before a pod that runs."""
     group = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "shop"}, "spec": {"minMember": 2}}
     members = [
         in_queue(f"notes-{at}", "notes", node, **{"plimsoll.dev/pod-group": "g"})

@@ -393,7 +393,7 @@ async def test_a_group_whose_owner_starts_over_takes_the_places_that_are_held(
 
 
 async def test_a_group_that_starts_over_twice_keeps_its_places() -> None:
-    """Its pods are deleted before they run; those of the third Job get the places, and nobody else."""
+    """Its pods are deleted before they run; those of the third Job get the places."""
     scene = starting_over(1)
 
     async with scene.running(policy()):

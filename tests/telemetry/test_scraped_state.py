@@ -129,7 +129,7 @@ def test_each_scrape_tells_the_present_state() -> None:
 
 
 def test_queues_have_a_series_for_each_of_their_eight_first_resources() -> None:
-    """In cores; an amount that is none is 0."""
+    """In cores; an amount without a value is 0."""
     gpus = {f"gpu-{at}": 2 for at in range(8)}
     account = QueueAccount("a", "", {"cpu": 3500}, {"cpu": 1000}, gpus, {}, {"cpu": 2000}, 0.5)
     nothing: dict[str, Any] = {each.name: dict for each in fields(Sources)}

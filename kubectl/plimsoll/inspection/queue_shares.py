@@ -1,4 +1,4 @@
-"""Queues of fair shares: what each has, deserves and waits for, and what that means for one pod."""
+"""Explains queues of fair shares: their requests and shares, and the queue of one pod."""
 
 from collections import Counter, defaultdict
 
@@ -143,8 +143,8 @@ def _share(scheduler: str, account: QueueAccount, pods: int, pending: int) -> Qu
 def _before(path: list[QueueShare], shares: dict[str, QueueShare]) -> list[str]:
     """The queues that go first, at the highest level where the path does not."""
     for own in path:
-        beside = (each for each in shares.values() if each.parent == own.parent and each.waiting)
-        first = [(each.standing, each.queue) for each in beside if each.standing < own.standing]
+        others = (each for each in shares.values() if each.parent == own.parent and each.waiting)
+        first = [(each.standing, each.queue) for each in others if each.standing < own.standing]
         if first:
             return [queue for _, queue in sorted(first)]
     return []

@@ -78,7 +78,7 @@ class ReclaimTimes(PodIndex):
     """The present moment, and when waiting pods may reclaim room that still has to run; a pod index.
 
     Attributes:
-        now: Seconds since the epoch, as whoever decides has set them; None if that is not known.
+        now: Seconds since the epoch, as the scheduling loop has set them; None if that is not known.
         until: The moment from which a pod that waits may find victims, by its uid, likewise.
     """
 
