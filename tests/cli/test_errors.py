@@ -139,7 +139,8 @@ def test_the_missing_right_is_named(words: tuple[str, ...], url: str, tmp_path: 
 
 
 #: They answer about any cluster, with the policies that it has.
-ANYWHERE = {"check", "fit", "snapshot-save", "top-namespaces", "top-nodes", "top-pods", "whatif"}
+TOP = {"top-namespaces", "top-nodes", "top-pods", "top-queues"}
+ANYWHERE = {"check", "fit", "snapshot-save", "whatif", *TOP}
 
 
 @pytest.mark.parametrize("words", [each for each in SPEAKING if each.id not in ANYWHERE])

@@ -21,6 +21,14 @@ from inspection.contents import a_node_document, a_pod_document
 TAKEN = datetime(2026, 2, 1, 0, 0, 20, tzinfo=UTC).timestamp()
 
 
+QUEUES: list[dict[str, Any]] = [
+    {"name": "shop", "weight": 3},
+    {"name": "web", "parent": "shop", "guaranteed": {"cpu": "2"}, "capability": {"cpu": "3"}},
+    {"name": "db", "parent": "shop"},
+    {"name": "big"},
+]
+
+
 def a_metric(name: str, cpu: str, memory: str, taken: str, namespace: str = "") -> dict[str, Any]:
     usage = {"cpu": cpu, "memory": memory}
     content = {"containers": [{"name": "main", "usage": usage}]} if namespace else {"usage": usage}
@@ -44,6 +52,11 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> str:
     for each in content["items"]:
         if each["kind"] == "Pod":
             each.setdefault("status", {})["startTime"] = "2026-01-31T10:00:00Z"
+        if each["kind"] == "SchedulingPolicy":
+            each["spec"]["scheduling"]["fairShare"] = {"queues": QUEUES}
+        if each["kind"] == "Pod":
+            name = each["metadata"]["name"].partition("-")[0]
+            each["metadata"].setdefault("labels", {})["plimsoll.dev/queue"] = name
     content["items"] += [
         a_metric("node-1", "3100m", "2Gi", now),
         a_metric("node-2", "400m", "1Gi", now),
@@ -79,7 +92,7 @@ def test_a_cluster_without_readings_says_so(tmp_path: Path) -> None:
 
 
 def test_the_page_says_what_it_prints(dump: str, tmp_path: Path) -> None:
-    assert check_page("top.md", dump, tmp_path) == 2
+    assert check_page("top.md", dump, tmp_path) == 3
 
 
 def test_pods_that_request_a_resource_are_listed_with_what_they_request(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """FairShare: order, ceilings and reclaim, in the real scheduler; comments work out the shares."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,13 +13,16 @@ from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import ActionType, ClusterEvent, EventResource, QueueingHint, Registry, Snapshot
 from plimsoll.framework.errors import ConfigurationError
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.queue_usage import WaitingDemand, queue_key
+from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand, queue_key
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.toolkit.scheduling.fair_shares import dominant_share
+
+A1 = "uid-default-a1"
 
 
 def in_queue(name: str, queue: str, cpu: str | int = "1", **more: Any) -> Pod:
@@ -358,3 +362,84 @@ def test_a_parent_limits_its_queues_and_has_no_pods_itself() -> None:
 def test_queues_form_a_tree(queues: list[dict[str, Any]], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         sharing(a_cluster(), *queues)
+
+
+@pytest.mark.parametrize(
+    ("queues", "seconds"),
+    [
+        pytest.param([{"name": "b", "reclaimMinRuntimeSeconds": 600}], 600, id="its-own"),
+        pytest.param(
+            [{"name": "t", "reclaimMinRuntimeSeconds": 300}, {"name": "b", "parent": "t"}],
+            300,
+            id="inherited",
+        ),
+        pytest.param(
+            [
+                {"name": "t", "reclaimMinRuntimeSeconds": 300},
+                {"name": "b", "parent": "t", "reclaimMinRuntimeSeconds": 0},
+            ],
+            0,
+            id="its-own-goes-first",
+        ),
+    ],
+)
+def test_pods_run_for_a_while_before_others_reclaim(queues: list[dict[str, Any]], seconds: int) -> None:
+    """Until then the message says so, and the moment is noted; then the least important goes."""
+    cluster = crowded(status={"startTime": "2026-01-01T00:00:00Z"})
+    start = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    scheduler, _ = sharing(cluster, {"name": "a"}, *queues, reclaim="AboveDeserved")
+    times = cluster.index(ReclaimTimes)
+
+    for moment, is_young in ((start - 5, seconds > 0), (start + seconds - 1, seconds > 0)):
+        times.now = moment
+        decision = tried(scheduler, in_queue("a1", "a"))
+        assert bool(decision.nomination.victims) is not is_young
+        scheduler.nominator.remove(A1)
+        if is_young:
+            assert decision.message.endswith(
+                "reclaim: what would help has not run for reclaimMinRuntimeSeconds."
+            )
+            assert times.passed() == []
+            assert times.next() == min(start, moment) + seconds
+    times.now = start + seconds
+    assert times.passed() == ([A1] if seconds else [])
+    assert times.passed() == []
+    assert len(tried(scheduler, in_queue("a1", "a")).nomination.victims) == 1
+    assert times.next() is None
+
+
+def test_a_group_runs_from_the_start_of_its_last_member() -> None:
+    """Its first member alone would have run long enough; a pod that started later stays."""
+    group = {"metadata": {"name": "train", "namespace": "default"}, "spec": {"minMember": 2}}
+    starts = {"b0": "2026-01-01T00:00:00Z", "b1": "2026-01-01T00:01:00Z"}
+    pods = [
+        in_queue(
+            name,
+            "b",
+            node="n0",
+            labels={"plimsoll.dev/pod-group": "train"},
+            status={"phase": "Running", "startTime": start},
+        )
+        for name, start in starts.items()
+    ]
+    late = in_queue("late", "b", cpu="2", node="n1", status={"startTime": "2026-01-01T01:00:00Z"})
+    cluster = a_cluster([a_node(f"n{at}", cpu="2") for at in range(2)], [*pods, late])
+    cluster.objects.pod_groups["default/train"] = convert(PodGroup, group)
+    queues = ({"name": "a"}, {"name": "b", "reclaimMinRuntimeSeconds": 100})
+    scheduler, _ = sharing(cluster, *queues, reclaim="AboveDeserved")
+    last = datetime(2026, 1, 1, 0, 1, tzinfo=UTC).timestamp()
+
+    cluster.index(ReclaimTimes).now = last + 99
+    assert not tried(scheduler, in_queue("a1", "a", cpu="2")).nomination.victims
+    cluster.index(ReclaimTimes).now = last + 100
+    victims = tried(scheduler, in_queue("a1", "a", cpu="2")).nomination.victims
+    assert {each.name for each in victims} == starts.keys()
+
+
+def test_no_pod_is_reclaimed_early_where_the_moment_is_not_known() -> None:
+    """An answer about a cluster at an unknown time takes nothing."""
+    cluster = crowded()
+    queues = ({"name": "a"}, {"name": "b", "reclaimMinRuntimeSeconds": 1})
+    scheduler, _ = sharing(cluster, *queues, reclaim="AboveDeserved")
+
+    assert not tried(scheduler, in_queue("a1", "a")).nomination.victims

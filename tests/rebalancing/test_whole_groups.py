@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -286,40 +287,182 @@ async def test_a_proposed_group_leaves_when_all_of_its_moves_are_approved() -> N
 
 
 class StartingOver(Noting):
-    """The owner of the group deletes all other pods when one is evicted, as a JobSet does."""
+    """The owner of the group deletes all pods when so many are evicted, as a JobSet does."""
+
+    def __init__(self, evicted: int, *answers: WriteResult) -> None:
+        super().__init__(*answers)
+        self.starts_over_at = evicted
 
     async def evict(self, pod: Pod) -> WriteResult:
         answer = await super().evict(pod)
-        self.scene.tell(*(PodDeleted(each) for each in self.scene.members))
+        if len(self.evicted) == self.starts_over_at:
+            self.scene.tell(*(PodDeleted(each) for each in self.scene.members))
         return answer
 
 
-def made_again(number: int, node: str, *, phase: str = "Running") -> Pod:
-    """A pod of the Job that was made again: of the same name, with another uid."""
-    pod = member(number, node, uid=f"new-{number}", phase=phase)
+def starting_over(evicted: int, *answers: WriteResult) -> Any:
+    evictor = StartingOver(evicted, *answers)
+    evictor.scene = Straddling(evictor=evictor)
+    return evictor.scene
+
+
+def made_again(
+    number: int,
+    node: str = "",
+    *,
+    time: int = 1,
+    as_: str = "Job/train",
+    name: str = "",
+    group: str = "train",
+) -> Pod:
+    """A pod of the Job that was made again: another uid, perhaps other names."""
+    pod = member(number, node, uid=f"new-{time}-{number}", phase="Running" if node else "Pending")
+    kind, _, title = as_.partition("/")
     (owner,) = pod.metadata.owner_references
-    owners = (msgspec.structs.replace(owner, uid="another-job"),)
-    return msgspec.structs.replace(
-        pod, metadata=msgspec.structs.replace(pod.metadata, owner_references=owners)
+    owners = (msgspec.structs.replace(owner, kind=kind, name=title, uid=f"{as_}-{time}"),)
+    metadata = msgspec.structs.replace(
+        pod.metadata,
+        name=name or pod.name,
+        labels={"plimsoll.dev/pod-group": group},
+        owner_references=owners,
+        creation_timestamp=datetime(2030, 1, 1, tzinfo=UTC),
     )
+    return msgspec.structs.replace(pod, metadata=metadata)
 
 
-async def test_a_group_whose_owner_starts_over_costs_one_eviction() -> None:
-    """The others are gone already; the place that is held for a Job that is no more is free in the end."""
-    evictor = StartingOver()
-    scene = evictor.scene = Straddling(evictor=evictor)
+def nodes_of(scene: Straddling, pods: list[Pod]) -> list[str]:
+    """Where room is held for each pod."""
+    return [
+        next((node for node, held in scene.nominator.by_node.items() if pod.uid in held), "") for pod in pods
+    ]
+
+
+def reasons(scene: Straddling) -> Counter[str]:
+    """What the records give as reasons."""
+    return Counter(document["status"].get("reason") for document in scene.records.documents.values())
+
+
+RACK_3 = [f"r3-{n}" for n in range(SIZE)]
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        pytest.param({}, id="the-same-names"),
+        pytest.param({"name": "train-{n}-x7k2p"}, id="other-pods"),
+        pytest.param({"name": "train-{n}-x7k2p", "group": "train-x7k2p"}, id="another-pod-group"),
+        pytest.param({"as_": "Job/train-2", "name": "train-2-{n}"}, id="another-job"),
+        pytest.param({"as_": "Worker/w-{n}", "name": "w-{n}"}, id="a-controller-each"),
+    ],
+)
+@pytest.mark.parametrize("evicted", [1, 2, SIZE])
+async def test_a_group_whose_owner_starts_over_takes_the_places_that_are_held(
+    evicted: int, again: dict[str, str]
+) -> None:
+    """No further pod is evicted, no place is lost, and each record says how its pod left."""
+    scene = starting_over(evicted)
+    scene.tell(PodAdded(a_pod("other", owner="Job/other", cpu="2", uid="other")))
+
+    def renewed(number: int, node: str = "") -> Pod:
+        more: dict[str, Any] = {key: each.format(n=number) for key, each in again.items()}
+        return made_again(number, node, **more)
 
     async with scene.running(policy()):
         await scene.run()
-        assert evictor.evicted == ["train-0"]
-        assert (scene.held, scene.ends) == (["r3-0"], {"Evicted": 1, "Cancelled": SIZE - 1})
-        waiting = [made_again(number, "", phase="Pending") for number in range(SIZE)]
+        assert len(scene.evictor.evicted) == evicted
+        assert (scene.held, scene.ends) == (RACK_3, {"Evicted": SIZE})
+        assert reasons(scene) == Counter({"Accepted": evicted, "LeftWithGroup": SIZE - evicted}) - Counter()
+        waiting = [renewed(number) for number in reversed(range(SIZE))]
+        scene.tell(*map(PodAdded, waiting), PodAdded(a_pod("late", owner="Job/other", cpu="2")))
+        await settled()
+        nodes = nodes_of(scene, waiting)
+        assert sorted(nodes) == RACK_3
+        scene.tell(
+            *(
+                PodUpdated(pod, renewed(SIZE - 1 - at, node))
+                for at, (pod, node) in enumerate(zip(waiting, nodes, strict=True))
+            )
+        )
+        await settled()
+        assert (scene.held, scene.ends) == ([], {"Settled": SIZE})
+        assert len(scene.evictor.evicted) == evicted
+    of_number = {document["spec"]["pod"]["name"]: document for document in scene.records.documents.values()}
+    for number in range(SIZE):
+        document = of_number[f"train-{number}"]
+        assert document["status"]["replacement"]["uid"] == f"new-1-{number}"
+
+
+async def test_a_group_that_starts_over_twice_keeps_its_places() -> None:
+    """Its pods are deleted before they run; those of the third Job get the places."""
+    scene = starting_over(1)
+
+    async with scene.running(policy()):
+        await scene.run()
+        for time in (1, 2):
+            waiting = [made_again(number, time=time) for number in range(SIZE)]
+            scene.tell(*map(PodAdded, waiting))
+            await settled()
+            assert sorted(nodes_of(scene, waiting)) == RACK_3
+            scene.tell(*map(PodDeleted, waiting))
+            await settled()
+            assert (scene.held, scene.ends) == (RACK_3, {"Evicted": SIZE})
+        waiting = [made_again(number, time=3) for number in range(SIZE)]
         scene.tell(*map(PodAdded, waiting))
-        scene.tell(*(PodUpdated(pod, made_again(at, f"r1-{at}")) for at, pod in enumerate(waiting)))
+        nodes = nodes_of(scene, waiting)
+        scene.tell(*(PodUpdated(pod, made_again(n, nodes[n], time=3)) for n, pod in enumerate(waiting)))
+        await settled()
+
+    assert (scene.held, scene.ends, scene.evictor.evicted) == ([], {"Settled": SIZE}, ["train-0"])
+
+
+async def test_a_group_that_is_not_made_again_gives_its_places_back() -> None:
+    """Somebody has deleted its owner, too."""
+    scene = starting_over(1)
+
+    async with scene.running(policy()):
+        await scene.run()
+        assert scene.held == RACK_3
         await scene.clock.advance(PATIENCE_S + 1)
 
-        assert evictor.evicted == ["train-0"]
+    assert (scene.held, scene.ends) == ([], {"Failed": SIZE})
+    assert reasons(scene) == {"NoReplacement": SIZE}
 
-    assert (scene.held, scene.ends) == ([], {"Failed": 1, "Cancelled": SIZE - 1})
-    reasons = {document["status"].get("reason") for document in scene.records.documents.values()}
-    assert reasons == {"NoReplacement", "Gone", "NotAll"}
+
+async def test_a_refused_eviction_of_a_pod_that_stays_ends_the_move_as_before() -> None:
+    """Only members that have left are followed; one that a budget protects runs on."""
+    scene = a_scene(WriteResult(WriteOutcome.DONE), WriteResult(WriteOutcome.GONE), REFUSED)
+
+    async with scene.running(policy()):
+        await scene.run()
+
+    assert scene.ends == {"Evicted": 2, "Blocked": 1, "Cancelled": SIZE - 3}
+    assert reasons(scene)["LeftWithGroup"] == 1
+
+
+@pytest.mark.parametrize("made", range(0, SIZE + 1, 2))
+@pytest.mark.parametrize("again", [{}, {"as_": "Worker/w-{n}"}], ids=["namesake", "renamed"])
+async def test_a_new_leader_gives_the_places_to_a_group_that_has_started_over(
+    made: int, again: dict[str, str]
+) -> None:
+    """So many pods were made again before it leads, the others come later."""
+    scene = starting_over(2)
+    async with scene.running(policy()):
+        await scene.run()
+
+    def renewed(number: int, node: str = "") -> Pod:
+        more: dict[str, Any] = {key: each.format(n=number) for key, each in again.items()}
+        return made_again(number, node, **more)
+
+    later = Straddling(FakeRecords(*scene.records.documents.values()), gone=SIZE)
+    waiting = [renewed(number) for number in range(SIZE)]
+    later.tell(*map(PodAdded, waiting[:made]))
+    async with later.running(policy()):
+        await later.clock.advance(5)
+        later.tell(*map(PodAdded, waiting[made:]))
+        nodes = nodes_of(later, waiting)
+        assert sorted(nodes) == RACK_3
+        later.tell(*(PodUpdated(pod, renewed(n, nodes[n])) for n, pod in enumerate(waiting)))
+        await later.clock.advance(5)
+
+    ends = Counter(document["status"]["phase"] for document in later.records.documents.values())
+    assert (ends, later.held, later.evictor.evicted) == ({"Settled": SIZE}, [], [])

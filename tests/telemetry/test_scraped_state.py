@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 from prometheus_client import CollectorRegistry
 
 from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
 from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
+from plimsoll.toolkit.scheduling.fair_shares import QueueAccount
 
 
 def test_each_scrape_tells_the_present_state() -> None:
@@ -59,6 +60,7 @@ def test_each_scrape_tells_the_present_state() -> None:
                 load=lambda: load,
                 maintenances=lambda: [maintenance],
                 prices=lambda: {"EUR": 1.5},
+                shares=list,
             )
         )
     )
@@ -124,3 +126,23 @@ def test_each_scrape_tells_the_present_state() -> None:
     assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Fit", "profile": "p"}) == 2
     assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Fit", "profile": "q"}) == 1
     assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Taints", "profile": "p"}) == 1
+
+
+def test_queues_have_a_series_for_each_of_their_eight_first_resources() -> None:
+    """In cores; an amount without a value is 0."""
+    gpus = {f"gpu-{at}": 2 for at in range(8)}
+    account = QueueAccount("a", "", {"cpu": 3500}, {"cpu": 1000}, gpus, {}, {"cpu": 2000}, 0.5)
+    nothing: dict[str, Any] = {each.name: dict for each in fields(Sources)}
+    numbers = dict.fromkeys(("in_flight", "events_dropped", "tasks"), int)
+    sources = Sources(**{**nothing, **numbers, "load": lambda: None, "shares": lambda: [("p", account)]})
+    registry = CollectorRegistry()
+    registry.register(StateCollector(sources))
+
+    def of_queue(resource: str, amount: str) -> float | None:
+        labels = {"profile": "p", "queue": "a", "resource": resource, "amount": amount}
+        return registry.get_sample_value("plimsoll_queue_resources", labels)
+
+    kinds = ("used", "pending", "guaranteed", "deserved", "borrowed")
+    assert [of_queue("cpu", kind) for kind in kinds] == [3.5, 1, 0, 2, 1.5]
+    assert [of_queue("memory", kind) for kind in kinds] == [0] * 5
+    assert [of_queue(f"gpu-{at}", "guaranteed") for at in range(4, 8)] == [2, 2, None, None]

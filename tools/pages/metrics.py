@@ -46,6 +46,7 @@ _NOTHING = Sources(
     load=lambda: None,
     maintenances=list,
     prices=dict,
+    shares=list,
 )
 
 

@@ -18,6 +18,7 @@ from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance as PodsByImportance
 from plimsoll.model.columns.pods_by_importance import importance as importance
+from plimsoll.model.columns.pods_by_importance import started as started
 from plimsoll.model.columns.snapshot import CPU as CPU
 from plimsoll.model.columns.snapshot import EXACT_AMOUNT as EXACT_AMOUNT
 from plimsoll.model.columns.snapshot import MEMORY as MEMORY

@@ -6,6 +6,7 @@ Formula, per queue q (the value of the pod label ``plimsoll.dev/queue``)::
     first     = the queue with the lowest share[q] / weight[q], then the order of the queue sort; in a tree
                 among the queues below the root, then among those below the first of these, and so on
     refused   : requested[q] + pod > capability[q], in some resource
+    protected : now < start of the victim + reclaimMinRuntimeSeconds of its queue, else of the one above
     reclaim   : q may take victims, if share[q] with the pod is at most what q deserves, on the node with
                 the fewest victims; victims are of reclaimable queues, and none of these falls below
                 what it deserves; in a tree this holds for each queue from the root to q, and for each from
@@ -28,7 +29,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import GangMembers, GangUnits, importance
+from plimsoll.framework.columns import GangMembers, GangUnits, importance, started
 from plimsoll.toolkit.scheduling.disruption_budgets import DisruptionBudgets
 from plimsoll.toolkit.scheduling.fair_shares import (
     LARGEST_WEIGHT,
@@ -37,9 +38,11 @@ from plimsoll.toolkit.scheduling.fair_shares import (
     Claim,
     Division,
     FairQueues,
+    QueueAccount,
     QueueKey,
     QueueUsage,
     Reclaimable,
+    ReclaimTimes,
     WaitingDemand,
     added,
     amounts_of,
@@ -54,6 +57,9 @@ SYSTEM_PRIORITY = 2_000_000_000
 
 #: Maximum number of queues from the root to a queue.
 MOST_LEVELS = 8
+
+#: Maximum of ``reclaimMinRuntimeSeconds``: thirty days.
+LONGEST_RUNTIME_S = 2_592_000
 
 #: Maximum number of nodes tried one by one for a reclaim.
 MOST_NODES = 100
@@ -83,6 +89,11 @@ class QueueArgs(fwk.PluginArgs):
     )
     reclaimable: bool = Field(
         default=True, description="Whether others may take back what it has above what it deserves."
+    )
+    reclaim_min_runtime_seconds: Annotated[int, Field(ge=0, le=LONGEST_RUNTIME_S)] | None = Field(
+        default=None,
+        description="Seconds that its pods run before others may take back what they use; all of a group "
+        "from the start of its last member. Left out, as its parent has it, else 0.",
     )
 
 
@@ -131,6 +142,7 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         self._guaranteed = {name: amounts_of(each.guaranteed) for name, each in self._queues.items()}
         parents = {name: each.parent for name, each in self._queues.items()}
         self._paths = {name: _path(name, parents) for name in self._queues}
+        self._min_runtime_s = {name: self._inherited_runtime_s(path) for name, path in self._paths.items()}
         self._children: dict[str, list[str]] = {}
         for name, parent in parents.items():
             self._children.setdefault(parent, []).append(name)
@@ -141,6 +153,11 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
     def names_no_node(self) -> bool:
         """Whether it never nominates a node: True unless it reclaims room."""
         return self.args.reclaim == "Never"
+
+    def _inherited_runtime_s(self, path: Sequence[str]) -> int:
+        """That of the lowest queue of a path that states one."""
+        stated = (self._queues[each].reclaim_min_runtime_seconds for each in reversed(path))
+        return next((each for each in stated if each is not None), 0)
 
     def queue_of(self, pod: fwk.PodInfo) -> str:
         """The queue of the pod's label; "default" if the label names no listed queue."""
@@ -154,6 +171,38 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
             dominant_share(usage.get(each, {}), total) / self._queues[each].weight
             for each in self._paths[queue]
         )
+
+    def accounts(
+        self, scheduler: str, snapshot: fwk.Snapshot, waiting: Mapping[QueueKey, Amounts]
+    ) -> list[QueueAccount]:
+        """What each queue has and may have, each after the one that it is below."""
+        index, total = snapshot.index(QueueUsage), self._total(snapshot)
+        used = self._by_queue({key: index.staying(key) for key in index.requested}, scheduler)
+        pending, demand = self._by_queue(waiting, scheduler), self._by_queue(index.requested, scheduler)
+        for queue, amounts in pending.items():
+            added(demand.setdefault(queue, {}), amounts)
+        due = self._deserved(demand, total)
+        return [
+            QueueAccount(
+                name,
+                self._queues[name].parent,
+                used.get(name, {}),
+                pending.get(name, {}),
+                self._guaranteed[name],
+                self._capability[name],
+                due.get(name, {}),
+                dominant_share(used.get(name, {}), total) / self._queues[name].weight,
+            )
+            for name in sorted(self._queues, key=self._paths.__getitem__)
+        ]
+
+    def _deserved(self, demand: Mapping[str, Amounts], total: Mapping[str, int]) -> dict[str, Amounts]:
+        """What each queue with a demand deserves."""
+        claims = {
+            name: Claim(amounts, self._queues[name].weight, self._capability[name], self._guaranteed[name])
+            for name, amounts in demand.items()
+        }
+        return deserved_in_tree(total, claims, self._children)
 
     def _by_queue(self, sums: Mapping[QueueKey, Amounts], scheduler: str) -> dict[str, Amounts]:
         """Sums of one scheduler's pods, also for queues above; labels of unlisted queues are merged."""
@@ -230,6 +279,8 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         if self.args.reclaim == "Never" or rejections.what_if is None:
             return fwk.Nomination(fwk.unschedulable())
         self._forget(pod, snapshot, rejections.what_if)
+        times = snapshot.index(ReclaimTimes)
+        times.until.pop(pod.uid, None)
         if pod.pod.spec.preemption_policy == "Never":
             return fwk.Nomination(fwk.unschedulable("reclaim: not eligible due to preemptionPolicy=Never."))
         row = snapshot.row_of(pod.pod.nominated_node_name)
@@ -255,6 +306,10 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
                 if best is None or cost < best[0]:
                     best = (cost, row, victims)
         if best is None:
+            if pod.uid in times.until:
+                return fwk.Nomination(
+                    fwk.unschedulable("reclaim: what would help has not run for reclaimMinRuntimeSeconds.")
+                )
             told = f" below {above[0]}" if above else ""
             return fwk.Nomination(
                 fwk.unschedulable(f"reclaim: no queue{told} has more than it deserves where it would help.")
@@ -299,13 +354,8 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         for queue in self._paths[self.queue_of(pod)]:
             for name, amount in usage[queue].items():  # the pod itself may not be known to wait yet
                 demand.setdefault(queue, {})[name] = max(amount, demand.get(queue, {}).get(name, 0))
-        claims = {
-            name: Claim(amounts, self._queues[name].weight, self._capability[name], self._guaranteed[name])
-            for name, amounts in demand.items()
-        }
         due = {
-            name: dominant_share(amounts, total)
-            for name, amounts in deserved_in_tree(total, claims, self._children).items()
+            name: dominant_share(amounts, total) for name, amounts in self._deserved(demand, total).items()
         }
         return Division(total, usage, due)
 
@@ -323,15 +373,19 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
             and other.priority < SYSTEM_PRIORITY
         )
 
-    def _may_lose(self, other: fwk.PodInfo, pod: fwk.PodInfo, over: Collection[str]) -> bool:
-        """Whether a pod may be a victim for what queues have: those above what they deserve are ``over``.
+    def _may_lose(
+        self, other: fwk.PodInfo, pod: fwk.PodInfo, over: Collection[str], times: ReclaimTimes
+    ) -> bool:
+        """Whether a pod may be a victim now; the queues above what they deserve are ``over``.
 
         Up to the queue that both are below, all of the victim's are, and none of the claimant's.
         """
         losing, winning = self._losing(other, pod), self._losing(pod, other)
-        return self._may_be_victim(other, pod) and all(
+        may = self._may_be_victim(other, pod) and all(
             [*(each in over for each in losing), *(each not in over for each in winning)]
         )
+        seconds = self._min_runtime_s[self.queue_of(other)]
+        return may and not times.is_protected(pod.uid, started(other), seconds)
 
     def _promising(
         self, pod: fwk.PodInfo, snapshot: fwk.Snapshot, rejections: fwk.Rejections, division: Division
@@ -340,8 +394,9 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         assert rejections.what_if is not None
         found = 0
         over = {queue for queue in division.usage if division.is_above(queue)}
+        times = snapshot.index(ReclaimTimes)
         for row in rejections.what_if.helpful().tolist() if over else ():
-            if any(self._may_lose(each, pod, over) for each in snapshot.pods(row)):
+            if any(self._may_lose(each, pod, over, times) for each in snapshot.pods(row)):
                 yield row
                 found += 1
             if found >= MOST_NODES:
@@ -372,10 +427,11 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
         self, pod: fwk.PodInfo, row: int, snapshot: fwk.Snapshot, over: Collection[str]
     ) -> Iterator[Reclaimable]:
         """Single pods and whole groups that may be victims on a node; spare members of a group are single."""
+        times = snapshot.index(ReclaimTimes)
         condemned = {each.uid for claimed in self._claimed.values() for each in claimed.victims}
 
         def may_go(other: fwk.PodInfo) -> bool:
-            may_lose = self._may_lose(other, pod, over)
+            may_lose = self._may_lose(other, pod, over, times)
             return may_lose and not other.is_terminating and other.uid not in condemned
 
         members, seen = snapshot.index(GangMembers), set[str]()

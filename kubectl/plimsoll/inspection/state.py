@@ -29,6 +29,7 @@ from plimsoll.inspection.measured_usage import measured
 from plimsoll.inspection.mirrored import MirroredObjects
 from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.queue_usage import ReclaimTimes
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
@@ -133,6 +134,7 @@ class ClusterState:
         self.working: dict[str, SchedulingPolicy] = {}
         self._judge(policies)
         self.book = ReservationBook(objects.cache, Timer(StillClock(self.now), Observer()))
+        self.cluster.index(ReclaimTimes).now = self.now
         self._reserve()
 
     @classmethod

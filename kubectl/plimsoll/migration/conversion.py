@@ -1,6 +1,6 @@
 """Converts documents of descheduler and kube-scheduler to policies that the operator accepts.
 
-PodGroups become PodGroups of another kind.
+PodGroups become PodGroups of another kind, and queues those of one policy.
 """
 
 import copy
@@ -15,6 +15,8 @@ from plimsoll.api.schema.resource import API_VERSION
 from plimsoll.framework import ConfigurationError
 from plimsoll.migration.documents import MigrationError, SourceDocument
 from plimsoll.migration.group_conversion import FORMATS, converted_group, format_of
+from plimsoll.migration.queue_conversion import COHORT, converted_queue, in_a_tree
+from plimsoll.migration.queue_conversion import VERSIONS as QUEUE_VERSIONS
 from plimsoll.migration.rebalancing_conversion import rebalancing_policies
 from plimsoll.migration.report import FieldChange, ReportLine, ReportWriter
 from plimsoll.migration.scheduling_conversion import scheduling_policies
@@ -24,6 +26,9 @@ from plimsoll.policies.judgement import PolicyChecks
 DESCHEDULER, SCHEDULER = "DeschedulerPolicy", "KubeSchedulerConfiguration"
 
 GROUP = "PodGroup"
+
+#: The name of the policy with all queues.
+QUEUES_POLICY = "queues"
 
 VERSIONS: Mapping[str, str] = {
     DESCHEDULER: "descheduler/v1alpha2",
@@ -72,7 +77,17 @@ def convert_documents(
     groups: list[Mapping[str, Any]] = []
     report: list[ReportLine] = []
     names: set[str] = set()
+    queues, lines = _queues([each for each in documents if each.kind in QUEUE_VERSIONS], suspended=suspended)
+    if queues is not None:
+        names.add(QUEUES_POLICY)
+        verdict = checks.judge(queues)
+        if verdict.policy is None:
+            raise MigrationError(_origins(documents), f"the policy would not be accepted: {verdict.sentence}")
+        policies.append(queues)
+    report += lines
     for each in documents:
+        if each.kind in QUEUE_VERSIONS:
+            continue
         if each.kind == GROUP:
             group, lines = _group(each, groups_as)
             groups.append(group)
@@ -92,6 +107,37 @@ def convert_documents(
     if not (policies or groups):
         raise MigrationError(_origins(documents), _nothing(documents))
     return ConvertedFiles(tuple(policies), tuple(report), tuple(groups))
+
+
+def _queues(
+    documents: Sequence[SourceDocument], *, suspended: bool
+) -> tuple[dict[str, Any] | None, list[ReportLine]]:
+    """The policy with the queues of all files, and what became of them; None without queues."""
+    found: dict[str, dict[str, Any]] = {}
+    lines: list[ReportLine] = []
+    for each in documents:
+        if each.api_version not in QUEUE_VERSIONS[each.kind]:
+            known = ", ".join(QUEUE_VERSIONS[each.kind])
+            given = each.api_version or "missing"
+            raise MigrationError(each.origin, f"apiVersion of {each.kind} is {given}; convert reads {known}")
+        report = ReportWriter(each)
+        try:
+            queue = converted_queue(each.body, report, QUEUES_POLICY)
+        except ConfigurationError as exc:
+            raise MigrationError(each.origin, str(exc)) from exc
+        if queue is not None and queue["name"] in found:
+            raise MigrationError(each.origin, f"two queues have the name {queue['name']}; rename one")
+        if queue is not None:
+            found[queue["name"]] = queue
+        lines += report.lines("fairShare has no such field.")
+    if not found:
+        return None, lines
+    cohorts = {str(each.body["metadata"]["name"]) for each in documents if each.kind == COHORT}
+    queues = in_a_tree(found.values(), cohorts)
+    scheduling = {"schedulerName": "plimsoll", "fairShare": {"reclaim": "AboveDeserved", "queues": queues}}
+    spec = ({"suspend": True} if suspended else {}) | {"scheduling": scheduling}
+    metadata = {"name": QUEUES_POLICY}
+    return {"apiVersion": API_VERSION, "kind": "SchedulingPolicy", "metadata": metadata, "spec": spec}, lines
 
 
 def _group(document: SourceDocument, target: str) -> tuple[dict[str, Any], list[ReportLine]]:
@@ -173,7 +219,7 @@ def _left_out(document: SourceDocument) -> ReportLine:
         document.line(("kind",)),
         (),
         "",
-        f"{kind} is neither a PodGroup nor a configuration of descheduler or kube-scheduler; left out.",
+        f"{kind} is no PodGroup, queue or configuration of descheduler or kube-scheduler; left out.",
     )
 
 
@@ -186,6 +232,6 @@ def _nothing(documents: Sequence[SourceDocument]) -> str:
     if not kinds:
         return "there is no profile with an enabled strategy, so there is nothing to convert"
     return (
-        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {SCHEDULER}, {GROUP} and"
-        f" ConfigMaps that carry one of them"
+        f"nothing to convert: found {', '.join(kinds)}; convert reads {DESCHEDULER}, {SCHEDULER}, {GROUP},"
+        f" queues and ConfigMaps that carry one of them"
     )

@@ -11,6 +11,7 @@ room immediately. While time stands still (``now`` is None), placed pods stay as
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from math import inf
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +25,7 @@ from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import Choose, ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.queue_usage import ReclaimTimes
 from plimsoll.model.kinds.owned_group import NOT_YET, key_of, owner_key, title_of, without_object
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, PodStatus
 from plimsoll.model.kinds.pod_group import PodGroup, resource_of
@@ -310,8 +312,10 @@ class OfflineCluster:
         if obstacle:
             return Decision(pod, AttemptOutcome.UNSCHEDULABLE, message=obstacle)
         shape = (pod.pod.spec.scheduler_name, pod.template.signature, pod.priority)
-        state = self._state(pod)
-        if not (pod.pod.nominated_node_name or self.nominator.node_of(pod.uid)):
+        state, times = self._state(pod), self.fork.index(ReclaimTimes)
+        times.now = times.now if self.now is None else self.now
+        may_reclaim = times.until.get(pod.uid, inf) <= (times.now or 0.0)
+        if not may_reclaim and not (pod.pod.nominated_node_name or self.nominator.node_of(pod.uid)):
             known, decision = self._refused.get(shape, (None, None))
             if decision is not None and known == state:
                 return decision

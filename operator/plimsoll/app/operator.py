@@ -240,6 +240,7 @@ class Operator:
             load=lambda: summary_of(cluster),
             maintenances=self.rebalancing.maintenances.given,
             prices=lambda: prices_of(cluster.nodes),
+            shares=lambda: () if self.wing.shares is None else self.wing.shares.accounts(),
         )
 
     def _stalled(self) -> Mapping[str, int]:

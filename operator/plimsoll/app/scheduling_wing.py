@@ -131,7 +131,7 @@ class QueueParts:
         )
         self.feed = QueueFeed(self.mirror, self.queue, self.served, book, clock, observer)
         self.cooled = None if parts.refreshed is None else CooledNodes(self.feed, cluster, parts.refreshed)
-        self.shares = FairShares(book.cache, self.queue, observer) if parts.fair_share else None
+        self.shares = FairShares(book.cache, self.queue, clock, observer) if parts.fair_share else None
 
     def _is_waiting(self, uid: str) -> bool:
         """Whether a pod of ours has no node and wants one."""

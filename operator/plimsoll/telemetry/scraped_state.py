@@ -16,6 +16,10 @@ from plimsoll.api.v1alpha1.node_maintenance import MaintainedNodePhase, NodeMain
 from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scheduling import upstream_point
+from plimsoll.toolkit.scheduling.fair_shares import QueueAccount
+
+#: Resources of queues that have series, whatever pods request, and the number of all that have.
+ALWAYS, MOST_RESOURCES = ("cpu", "memory"), 8
 
 
 class Sources(Struct, frozen=True):
@@ -33,6 +37,7 @@ class Sources(Struct, frozen=True):
         load: The load of the cluster, if readings are collected.
         maintenances: All NodeMaintenances, with their statuses.
         prices: The price of all nodes together an hour, by currency.
+        shares: For each queue of fairShare: the profile, and what the queue has.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -49,6 +54,7 @@ class Sources(Struct, frozen=True):
     load: Callable[[], LoadSummary | None]
     maintenances: Callable[[], Iterable[NodeMaintenance]]
     prices: Callable[[], Mapping[str, float]]
+    shares: Callable[[], Iterable[tuple[str, QueueAccount]]]
 
 
 class StateCollector(Collector):
@@ -89,6 +95,7 @@ class StateCollector(Collector):
             _add_runs(families, policy, figures)
         _add_load(families, sources.load())
         _add_maintenances(families, sources.maintenances())
+        _add_shares(families["shares"], sources.shares())
         for currency, amount in sources.prices().items():
             families["prices"].add_metric([currency], amount)
         yield from families.values()
@@ -121,6 +128,29 @@ def _add_load(
     for name, shares in (("mean", load.mean), ("highest", load.highest), ("spread", load.spread)):
         for resource, share in shares.items():
             families[f"load_{name}"].add_metric([resource], share)
+
+
+def _add_shares(
+    family: GaugeMetricFamily | CounterMetricFamily, found: Iterable[tuple[str, QueueAccount]]
+) -> None:
+    by_profile: dict[str, list[QueueAccount]] = {}
+    for profile, account in found:
+        by_profile.setdefault(profile, []).append(account)
+    for profile, accounts in by_profile.items():
+        named = {name for each in accounts for name in (*each.used, *each.pending, *each.guaranteed)}
+        resources = [*ALWAYS, *sorted(named.difference(ALWAYS))[: MOST_RESOURCES - len(ALWAYS)]]
+        for each in accounts:
+            amounts = {
+                "used": each.used,
+                "pending": each.pending,
+                "guaranteed": each.guaranteed,
+                "deserved": each.deserved,
+                "borrowed": each.borrowed,
+            }
+            for kind, by_resource in amounts.items():
+                for name in resources:
+                    amount = by_resource.get(name, 0) / (1000 if name == "cpu" else 1)
+                    family.add_metric([profile, each.name, name, kind], amount)
 
 
 def _add_maintenances(
@@ -215,6 +245,13 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "Price of all nodes together an hour, of those that state one in the annotation or label "
             "plimsoll.dev/price-per-hour. Labeled by currency.",
             labels=["currency"],
+        ),
+        "shares": GaugeMetricFamily(
+            "plimsoll_queue_resources",
+            "Amounts of the queues of fairShare, with those below them: cpu in cores, memory and storage in "
+            "bytes. Labeled by profile, queue, resource (cpu, memory, and up to six more that pods of queues "
+            "request) and amount (used, pending, guaranteed, deserved, borrowed).",
+            labels=["profile", "queue", "resource", "amount"],
         ),
         "maintenances": GaugeMetricFamily(
             "plimsoll_maintenances",

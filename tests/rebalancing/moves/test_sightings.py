@@ -518,3 +518,54 @@ def test_the_replacement_that_a_finished_record_names_is_spent_while_it_is_there
     assert watch.sightings._spent == spent
     watch.tell(PodDeleted(a_sibling("web-2")))
     assert not watch.sightings._spent
+
+
+# -- groups that are made again ----------------------------------------------------------------------
+
+TRAIN = {"plimsoll.dev/pod-group": "train"}
+BUNDLE = {"name": "b", "moves": 2, "position": 1, "group": "PodGroup default/train"}
+
+
+def worker(name: str, owner: str, cpu: str = "1") -> Pod:
+    return a_pod(name, owner=f"ReplicaSet/{owner}", cpu=cpu, labels=TRAIN)
+
+
+def a_group_that_left(watch: Watch) -> None:
+    """A leader that requests more than its worker; both have left."""
+    for pod in (worker("a-1", "web"), worker("lead-1", "web", cpu="4")):
+        watch.tell(PodAdded(pod))
+        watch.follow(pod.name, bundle=BUNDLE)
+        watch.tell(PodDeleted(pod))
+
+
+def test_a_pod_of_the_group_replaces_one_that_requested_the_same() -> None:
+    """Its controller has another name; a pod of another group replaces none."""
+    watch = Watch()
+    a_group_that_left(watch)
+
+    stranger = a_pod("b-1", owner="ReplicaSet/other", cpu="4", labels={"plimsoll.dev/pod-group": "b"})
+    assert watch.tell(PodAdded(stranger)) == []
+    assert watch.tell(PodAdded(worker("b-1", "web2", cpu="4"))) == [("lead-1", "Seen", "b-1")]
+    assert watch.tell(PodAdded(worker("b-2", "web2"))) == [("a-1", "Seen", "b-2")]
+    assert watch.tell(PodAdded(worker("b-3", "web2"))) == []
+
+
+def test_the_pod_of_the_controller_itself_goes_before_one_of_the_group() -> None:
+    """A Job that joined the group meanwhile has started nothing over."""
+    watch = Watch()
+    a_group_that_left(watch)
+
+    watch.tell(PodAdded(worker("b-1", "web2", cpu="4")))
+    assert watch.tell(PodAdded(worker("lead-2", "web", cpu="4"))) == [
+        ("lead-1", "Lost", "b-1"),
+        ("lead-1", "Seen", "lead-2"),
+        ("a-1", "Seen", "b-1"),
+    ]
+
+
+def test_a_member_that_still_runs_is_not_replaced_by_a_new_one_of_the_group() -> None:
+    """An elastic group may grow at that moment."""
+    watch = Watch(worker("a-1", "web"))
+    watch.follow("a-1", bundle=BUNDLE)
+
+    assert watch.tell(PodAdded(worker("b-1", "web2"))) == []

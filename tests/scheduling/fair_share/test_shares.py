@@ -1,5 +1,6 @@
 """Fair queues in the loop: order, ceilings, demand, reclaim."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -122,6 +123,29 @@ async def test_a_queue_gets_back_what_it_deserves() -> None:
 
         assert len(one.preemptor.victims) == 2
         assert shares(one) == {"a": 2, "b": 0}
+
+
+async def test_a_pod_reclaims_as_soon_as_what_would_help_has_run_long_enough() -> None:
+    """Nothing but time wakes it, to the second; and once more for what starts later."""
+    queues = [{"name": "a"}, {"name": "b", "reclaimMinRuntimeSeconds": 1000}]
+    args = {"FairShare": {"queues": queues, "reclaim": "AboveDeserved"}}
+    async with gang_scene(args=args, enabled=("FairShare",), nodes=1, cpu="2") as one:
+        for time in range(2):
+            now = datetime.fromtimestamp(one.clock.now(), UTC).isoformat()
+            there = [in_queue(f"b{time}{at}", "b", node="n0", status={"startTime": now}) for at in range(2)]
+            await one.pods(*there)
+            waiting = in_queue(f"a{time}", "a")
+            await one.pods(waiting)
+            await one.clock.advance(998)
+            assert one.preemptor.victims == []
+            await one.clock.advance(4)
+            (victim,) = one.preemptor.victims
+            one.preemptor.victims.clear()
+            left = [pod for pod in there if pod.name != victim]
+            await one.see(*(PodDeleted(pod) for pod in there if pod.name == victim))
+            await one.clock.advance(5)
+            assert waiting.name in one.bound
+            await one.see(*(PodDeleted(pod) for pod in (waiting, *left)))
 
 
 async def test_a_gang_gets_back_what_its_queue_deserves() -> None:

@@ -143,6 +143,13 @@ class Queue(Resource):
     reclaimable: bool = Field(
         default=True, description="Whether other queues may take back what it has above what it deserves."
     )
+    reclaim_min_runtime_seconds: int | None = Field(
+        default=None,
+        ge=0,
+        le=2_592_000,
+        description="Seconds that its pods run before other queues may take back what they use; all of a "
+        "group from the start of its last member. Left out, as its parent has it, else 0.",
+    )
 
 
 class FairShareSpec(Resource):

@@ -40,9 +40,14 @@ def rank_of(pod: Pod) -> Rank:
     leads = any(labels.get(each, "").lower() in FIRST for each in ROLES)
     inner = _index(labels, INNER)
     if inner is None:
-        found = _NUMBER.search(pod.name)
-        inner = int(found[1]) if found else 0
+        inner = number_of(pod.name)
     return not leads, _index(labels, OUTER) or 0, inner, pod.name
+
+
+def number_of(name: str) -> int:
+    """The number at the end of a pod's name, without a random suffix; 0 for none."""
+    found = _NUMBER.search(name)
+    return int(found[1]) if found else 0
 
 
 def _index(labels: dict[str, str], keys: tuple[str, ...]) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.names import PodUid
 
 QUEUE_LABEL = "plimsoll.dev/queue"
 """Names the queue of a pod."""
@@ -71,6 +72,50 @@ class QueueUsage(PodIndex):
         twin.requested = {key: dict(sums) for key, sums in self.requested.items()}
         twin.leaving = {key: dict(sums) for key, sums in self.leaving.items()}
         return twin
+
+
+class ReclaimTimes(PodIndex):
+    """The present moment, and when waiting pods may reclaim room that still has to run; a pod index.
+
+    Attributes:
+        now: Seconds since the epoch, as the scheduling loop has set them; None if that is not known.
+        until: The moment from which a pod that waits may find victims, by its uid, likewise.
+    """
+
+    def __init__(self, _cluster: object = None) -> None:
+        self.now: float | None = None
+        self.until: dict[PodUid, float] = {}
+
+    def is_protected(self, uid: PodUid, started: float, seconds: int) -> bool:
+        """Whether what started then still has to run so long; the waiting pod with that uid is noted."""
+        if not seconds or self.now is None:
+            return bool(seconds)
+        end = min(started, self.now) + seconds
+        if end > self.now:
+            self.until[uid] = min(end, self.until.get(uid, end))
+        return end > self.now
+
+    def next(self) -> float | None:
+        """The earliest noted moment; None for none."""
+        return min(self.until.values(), default=None)
+
+    def passed(self) -> list[PodUid]:
+        """The noted pods whose moment has come, each once."""
+        found = [uid for uid, end in self.until.items() if self.now is not None and end <= self.now]
+        for uid in found:
+            del self.until[uid]
+        return found
+
+    def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
+        """Forget a pod that has a node."""
+        self.until.pop(pod.uid, None)
+
+    def remove(self, pod: PodInfo, row: int) -> None:
+        """Leave everything as it is."""
+
+    def fork(self) -> "ReclaimTimes":
+        """The same object: what is tried on a fork waits in the cluster."""
+        return self
 
 
 class WaitingDemand(PodIndex):

@@ -33,6 +33,7 @@ from plimsoll.model.columns.queue_usage import QUEUE_LABEL as QUEUE_LABEL
 from plimsoll.model.columns.queue_usage import Amounts as Amounts
 from plimsoll.model.columns.queue_usage import QueueKey as QueueKey
 from plimsoll.model.columns.queue_usage import QueueUsage as QueueUsage
+from plimsoll.model.columns.queue_usage import ReclaimTimes as ReclaimTimes
 from plimsoll.model.columns.queue_usage import WaitingDemand as WaitingDemand
 from plimsoll.model.columns.queue_usage import added as added
 from plimsoll.model.columns.snapshot import Snapshot
@@ -85,6 +86,36 @@ class Division(Struct, frozen=True):
     def is_above(self, queue: str) -> bool:
         """Whether a queue has more than it deserves."""
         return self.share(queue) > self.deserved(queue) + EPSILON
+
+
+class QueueAccount(Struct, frozen=True):
+    """What a queue has and may have, with those below it; cpu in milli, the rest in units.
+
+    Attributes:
+        name: The queue.
+        parent: The queue that it is below, "" for none.
+        used: Requests of its pods with a node, without those that are terminating.
+        pending: Requests of its pods that wait.
+        guaranteed: What it deserves first.
+        capability: The most that it may have.
+        deserved: What it deserves of what all queues request now.
+        standing: The part of the cluster that it has, divided by its weight: the lowest is served first.
+    """
+
+    name: str
+    parent: str
+    used: Amounts
+    pending: Amounts
+    guaranteed: Amounts
+    capability: Amounts
+    deserved: Amounts
+    standing: float
+
+    @property
+    def borrowed(self) -> Amounts:
+        """What it has above what it deserves: others may take that back."""
+        above = {name: amount - self.deserved.get(name, 0) for name, amount in self.used.items()}
+        return {name: amount for name, amount in above.items() if amount > 0}
 
 
 def amounts_of(quantities: Mapping[str, str | int]) -> Amounts:
@@ -230,6 +261,17 @@ class FairQueues(Plugin, Protocol):
         """The dominant share divided by the weight, among a scheduler's pods: the lowest goes first.
 
         First that of the queue below the root, last that of the queue itself.
+        """
+
+    def accounts(
+        self, scheduler: str, snapshot: Snapshot, waiting: Mapping[QueueKey, Amounts]
+    ) -> list[QueueAccount]:
+        """What each queue has of one scheduler's pods, each after the one that it is below.
+
+        Args:
+            scheduler: The scheduler name.
+            snapshot: The cluster.
+            waiting: The requests of pods that wait for a node.
         """
 
 

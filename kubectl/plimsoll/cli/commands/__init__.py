@@ -40,7 +40,7 @@ VERBS = MappingProxyType(
         "drain": ("drain:VERB", "Empty nodes by proven moves, replacement first where possible."),
         "convert": (
             "convert:VERB",
-            "Convert configurations of other schedulers, and PodGroups.",
+            "Convert configurations of other schedulers, PodGroups and queues.",
         ),
         "snapshot": (
             "snapshot:VERB",

@@ -1,6 +1,6 @@
 """The command ``plimsoll convert``: configurations of descheduler and kube-scheduler become policies.
 
-PodGroups become PodGroups of another kind.
+PodGroups become PodGroups of another kind, and queues those of one policy.
 """
 
 import sys
@@ -19,7 +19,8 @@ Files = Annotated[
     list[str] | None,
     Argument(
         metavar="FILE...",
-        help="DeschedulerPolicy, KubeSchedulerConfiguration, a ConfigMap with one, or PodGroups; - is stdin.",
+        help="DeschedulerPolicy, KubeSchedulerConfiguration, a ConfigMap with one, PodGroups or queues; - is"
+        " stdin.",
     ),
 ]
 Filename = Annotated[
@@ -68,7 +69,7 @@ def convert(
     suspended: Suspended = False,
     groups_as: GroupsAs = "scheduling.k8s.io",
 ) -> None:
-    """Convert configurations of other schedulers, and PodGroups.
+    """Convert configurations of other schedulers, PodGroups and queues.
 
     What they become goes to stdout, the report about each field to stderr; for programs (-o) both are one
     document on stdout. Nothing is written to a cluster.

@@ -1,4 +1,4 @@
-"""The commands ``plimsoll top nodes``, ``pods`` and ``namespaces``: use, expectations and requests."""
+"""The commands ``plimsoll top nodes``, ``pods``, ``namespaces`` and ``queues``: use and requests."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -75,6 +75,20 @@ def top_namespaces(
     print_answer(answer, shares_view(answer), options)
 
 
+def top_queues(options: Options, *, resource: By = "cpu", from_: From = None) -> None:
+    """Show what the queues of fairShare have, deserve and wait for.
+
+    By the requests of pods. Nothing is written.
+    """
+    from plimsoll.cli.views.top import queues_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.queue_shares import queue_shares  # noqa: PLC0415 - likewise
+
+    state = state_from(options, from_)
+    _known(state, resource)
+    answer = queue_shares(state, resource)
+    print_answer(answer, queues_view(answer), options)
+
+
 def _table(path: Path | None) -> "PriceTable | None":
     """The table of prices in a file."""
     if path is None:
@@ -114,6 +128,7 @@ VERB = VerbGroup(
         Verb("nodes", top_nodes, (*SERVER, *OUTPUT, Flag.WATCH), NAMES),
         Verb("pods", top_pods, (*NAMESPACED, *OUTPUT, Flag.WATCH), NAMES),
         Verb("namespaces", top_namespaces, (*SERVER, *OUTPUT, Flag.WATCH)),
+        Verb("queues", top_queues, (*SERVER, *OUTPUT, Flag.WATCH)),
     ),
     {
         "node": "nodes",
@@ -122,5 +137,6 @@ VERB = VerbGroup(
         "po": "pods",
         "namespace": "namespaces",
         "ns": "namespaces",
+        "queue": "queues",
     },
 )

@@ -5,6 +5,7 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.fit import note_lines
 from plimsoll.inspection.load import NodeLoads, PodLoads
 from plimsoll.inspection.namespace_shares import NamespaceShares
+from plimsoll.inspection.queue_shares import QueueShares
 from plimsoll.model.amounts import amount_text
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.prices import Price
@@ -71,6 +72,27 @@ def shares_view(answer: NamespaceShares) -> View:
         )
         for each in answer.namespaces
     ]
+    return [answer.summary, "", Table(columns, rows)] if rows else [answer.summary]
+
+
+def queues_view(answer: QueueShares) -> View:
+    """A table of queues, each below its parent."""
+    several, paths = len({each.scheduler for each in answer.queues}) > 1, dict[str, str]()
+    heads = ("PODS", "PENDING", "USED", "WAITING", "GUARANTEED", "DESERVED", "BORROWED", "CAPABILITY")
+    name, rows = answer.resource, []
+    for each in answer.queues:
+        path = paths[each.queue] = (
+            f"{paths.get(each.parent, each.parent)}/{each.queue}" if each.parent else each.queue
+        )
+        amounts = (each.used, each.waiting, each.guaranteed, each.deserved, each.borrowed, each.capability)
+        shown = (amount_text(name, amount[name]) if amount.get(name) else "-" for amount in amounts)
+        scheduler = [each.scheduler] if several else []
+        rows.append((path, *scheduler, each.pods, each.pending, *shown))
+    columns: tuple[Column | str, ...] = (
+        "QUEUE",
+        *(["SCHEDULER"] if several else []),
+        *(Column(each, right=True) for each in heads),
+    )
     return [answer.summary, "", Table(columns, rows)] if rows else [answer.summary]
 
 

@@ -15,6 +15,7 @@ from plimsoll.inspection.explanations.pending_pod import PendingExplanation, exp
 from plimsoll.inspection.explanations.placed_pod import OUT_OF_SCOPE, PlacedExplanation, explain_placed
 from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group, group_sentence
+from plimsoll.inspection.queue_shares import QueueExplanation, explain_queue, queue_sentences
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
@@ -62,6 +63,7 @@ class PodExplanation(Answer):
     summary: list[str] = Field(description="The answer in a few sentences.")
     gates: list[str] = Field(description="Scheduling gates that hold it; empty without any.")
     group: GroupExplanation | None = Field(description="The pod's PodGroup; null without one.")
+    queue: QueueExplanation | None = Field(description="The pod's queue of fairShare; null without one.")
     pending: PendingExplanation | None = Field(description="Null for a pod with a node.")
     placed: PlacedExplanation | None = Field(description="Null for a pod without a node.")
     operator: PodMemory | None = Field(
@@ -89,6 +91,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
     wanted = pod.pod.spec.scheduler_name
     served = state.scheduler(wanted)
     scheduler = state.deciding(wanted)
+    queue = explain_queue(state, pod, scheduler) if served is not None and not pod.pod.is_terminal else None
     row = state.cluster.row_of_pod(pod.uid)
     node = pod.pod.node_name or ("" if row is None else state.cluster.nodes[row].name)
     pending = placed = group = None
@@ -115,11 +118,14 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         summary=[],
         gates=gates,
         group=group,
+        queue=queue,
         pending=pending,
         placed=placed,
         unknown=unknown,
     )
     summary = _summary(found, is_served=served is not None)
+    if queue is not None:
+        summary += queue_sentences(queue, pod if pending is not None else None)
     summary += [
         replaced_sentence(each, state.now)
         for each in state.records.values()

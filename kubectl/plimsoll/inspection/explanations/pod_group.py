@@ -13,6 +13,7 @@ from plimsoll.engine.gangs.ranks import rank_of
 from plimsoll.engine.gangs.topology_domains import never_fits
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
+from plimsoll.inspection.queue_shares import QueueExplanation, explain_queue, queue_sentences
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.owned_group import title_of
@@ -68,6 +69,9 @@ class PodGroupExplanation(Answer):
         description="Node labels whose values they should share, the narrowest first."
     )
     group: GroupExplanation = Field(description="How many members it needs and has.")
+    queue: QueueExplanation | None = Field(
+        description="The queue of fairShare of its first member; null without one."
+    )
     never: str = Field(description="Why it cannot start on the present nodes even if they were empty.")
     summary: list[str] = Field(description="The answer in a few sentences.")
     domains: list[DomainMembers] = Field(description="Where members are, by each of these labels.")
@@ -107,6 +111,7 @@ def explain_pod_group(state: ClusterState, namespace: str, name: str) -> PodGrou
         required_topology=group.topology_key,
         preferred_topology=list(near),
         group=counts,
+        queue=explain_queue(state, state.objects.cache.info(members[0]), scheduler) if members else None,
         never=never,
         summary=[],
         domains=_domains(state, group, [each for each in (group.topology_key, *near) if each], would),
@@ -121,7 +126,8 @@ def explain_pod_group(state: ClusterState, namespace: str, name: str) -> PodGrou
         ],
         unknown=[f"{plural}: {why}" for plural, why in state.content.missing.items()],
     )
-    return found.model_copy(update={"summary": _summary(found, also=len(known) > 1)})
+    told = [] if found.queue is None else queue_sentences(found.queue)
+    return found.model_copy(update={"summary": [*_summary(found, also=len(known) > 1), *told]})
 
 
 def group_sentence(group: GroupExplanation) -> str:

@@ -50,7 +50,29 @@ def committed(step: Step, event: events.RecordAnswered, begins: Begin) -> None:
 
 def _its_turn(step: Step, _event: events.TurnReached) -> None:
     """Send the eviction of a member, now that all are announced and those before it leave."""
-    begin(step)
+    pod = step.around.pod(step.state.pod_uid)
+    if step.group_leaves and (pod is None or pod.terminating or pod.has_ended):
+        _leaves_with_group(step)
+    else:
+        begin(step)
+
+
+def _leaves_before_its_turn(step: Step, event: events.PodTerminating | events.PodGone) -> None:
+    """A member leaves without an eviction: its group starts over, or no member of it has been sent yet."""
+    if not step.group_leaves:
+        outcomes.end(step, outcomes.GONE)
+        return
+    step.become(pod_terminating=True, pod_gone=isinstance(event, events.PodGone))
+    _leaves_with_group(step)
+
+
+def _leaves_with_group(step: Step) -> None:
+    """Keep the place of a member that its owner deleted because others of its group were evicted."""
+    state = step.state
+    if state.stage is MoveStage.READY:
+        follow(step, FollowReplacement(state.key, state.spec))
+    story = "its owner deleted it, as other pods of its group were evicted"
+    outcomes.leaves(step, "LeftWithGroup", story, is_evicted=False)
 
 
 def begin(step: Step) -> None:
@@ -110,6 +132,14 @@ def _answered(step: Step, event: events.EvictionAnswered) -> None:
     elif answer.is_done or _is_ours(step, answer.verdict):
         outcomes.leaves(step, "Accepted")
     else:
+        _not_evicted(step, answer)
+
+
+def _not_evicted(step: Step, answer: WriteResult) -> None:
+    """Close the move, unless the pod has left because its group did."""
+    if step.group_leaves and (answer.verdict is WriteOutcome.GONE or _has_left(step)):
+        _leaves_with_group(step)
+    else:
         outcomes.refused(step, answer)
 
 
@@ -133,7 +163,7 @@ def _found_gone(step: Step) -> None:
     if step.state.answer_lost:
         outcomes.leaves(step, "Accepted")
     else:
-        outcomes.refused(step, WriteResult(WriteOutcome.GONE, "it left before it was evicted"))
+        _not_evicted(step, WriteResult(WriteOutcome.GONE, "it left before it was evicted"))
 
 
 def _departed(step: Step, event: events.PodTerminating | events.PodGone) -> None:
@@ -190,6 +220,8 @@ def _gone(step: Step, _event: events.PodGone) -> None:
 
 TABLE = MoveTable(
     transitions={
+        (MoveStage.READY, events.PodTerminating): _leaves_before_its_turn,
+        (MoveStage.READY, events.PodGone): _leaves_before_its_turn,
         (MoveStage.READY, events.TurnReached): _its_turn,
         (MoveStage.EVICTING, events.EvictionAnswered): _answered,
         (MoveStage.EVICTING, events.PodTerminating): _departed,

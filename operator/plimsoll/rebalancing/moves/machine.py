@@ -189,7 +189,7 @@ class MoveMachine:
         if isinstance(event, events.TimedOut) and event.timer not in state.timers:
             return []  # an outdated deadline
         self._stories[key].append(f"{state.stage.name}:{type(event).__name__}")
-        step = Step(state, now, self._around, self._made[state.run])
+        step = Step(state, now, self._around, self._made[state.run], self._group_leaves(state))
         if isinstance(event, events.MoveEvent) and event.answers:
             step.become(awaits=state.awaits - {event.answers})
         if state.stage is MoveStage.COMMITTING and isinstance(event, events.RecordAnswered):
@@ -206,6 +206,14 @@ class MoveMachine:
             self._unrecorded.add(key)
         self._keep(step.state)
         return step.instructions
+
+    def _group_leaves(self, state: MoveState) -> bool:
+        """Whether other members of the move's group have left, or their evictions were sent."""
+        bundle = self._bundles.get(state.bundle)
+        if state.stage not in (MoveStage.READY, MoveStage.EVICTING) or bundle is None or not bundle.whole:
+            return False
+        others = (self._moves.get(key) for key in bundle.members if key != state.key)
+        return any(each is not None and (each.begun or each.stage is MoveStage.EVICTING) for each in others)
 
     def _keep(self, state: MoveState) -> None:
         """Store a move's state; drop a move that has ended and has no record."""

@@ -64,10 +64,11 @@ STUCK_S = 3600.0
 LEAVING_S = 300.0
 
 
-def leaves(step: Step, reason: str, message: str = "") -> None:
+def leaves(step: Step, reason: str, message: str = "", *, is_evicted: bool = True) -> None:
     """Record that the pod leaves: set the replacement's deadline, and emit events on pod and owner."""
     step.write(Phase.EVICTED, reason, message)
-    _tell(step)
+    if is_evicted:
+        _tell(step)
     count(step)
     if is_victim(step):
         leaves_room(step)
@@ -257,9 +258,13 @@ def returned(step: Step, event: events.ReplacementReturned) -> None:
 
 
 def lost(step: Step, event: events.ReplacementLost) -> None:
-    """Forget a pod that no longer replaces the moved one."""
+    """Forget a pod that no longer replaces the moved one; a group that starts over keeps the target."""
+    bundle = step.state.spec.bundle
     if step.state.replacement is not None and step.state.replacement.uid == event.pod.uid:
         step.become(replacement=None)
+        if bundle is not None and bundle.group is not None and not is_forecast(step):
+            step.become(holds=True)
+            step.order(instructions.ReserveTarget(step.state.key, step.state.move))
 
 
 #: Transitions of a move whose replacement is followed.

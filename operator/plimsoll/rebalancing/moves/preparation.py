@@ -162,11 +162,6 @@ def _stopped(step: Step, event: events.StopPressed) -> None:
     outcomes.end(step, outcomes.cancelled("Stopped", event.sentence))
 
 
-def _leaves_by_itself(step: Step, _event: events.PodTerminating | events.PodGone) -> None:
-    """End the move of a member that leaves before its turn."""
-    outcomes.end(step, outcomes.GONE)
-
-
 TABLE = MoveTable(
     transitions={
         (MoveStage.NEW, events.MovePlanned): _planned,
@@ -195,7 +190,5 @@ TABLE = MoveTable(
         (MoveStage.READY, events.StopPressed): _stopped,
         (MoveStage.READY, events.MoveDropped): _dropped,
         (MoveStage.READY, events.RecordDeleted): _deleted,
-        (MoveStage.READY, events.PodTerminating): _leaves_by_itself,
-        (MoveStage.READY, events.PodGone): _leaves_by_itself,
     }
 )

@@ -10,6 +10,11 @@ A pod that was seen before its predecessor was seen terminating is an early one:
 scaled up at that moment, or a live migration starts the replacement first, or a list
 after a gap has shown both in the order of their names. It has the credit until a later pod is seen.
 
+A controller of members of a group that leaves whole may be made again, as by a JobSet that starts over when
+one pod is evicted. What was followed for the controller of that kind and name is then followed for the new
+one; a pod of the group whose controller has another name is an early replacement. Of several members, the one
+with the same number in its name is replaced first.
+
 The first event of a replacement is ``ReplacementSeen``. Later events follow its changes; each is the
 strongest that applies: ready or returned, running, seen. After ready or returned the move is no longer
 followed.
@@ -23,7 +28,9 @@ from msgspec import Struct, field
 
 from plimsoll.api.v1alpha1.eviction import Purpose
 from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
+from plimsoll.engine.gangs.ranks import number_of
 from plimsoll.framework import Pod
+from plimsoll.model.kinds.gang_marks import gangs_of
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.names import NodeName, PodUid, RecordKey
 from plimsoll.rebalancing.moves import events
@@ -52,6 +59,8 @@ class Followed(Struct):
     """A move whose replacement is followed."""
 
     instruction: FollowReplacement
+    owner: str = ""  #: uid of the controller whose pods are credited
+    moved: Pod | None = None  #: the pod that was moved, if it was seen
     reported: PodFacts | None = None  #: the last reported replacement; None while no pod is credited
     has_left: bool = False  #: whether its pod was seen terminating
     is_early: bool = False  #: whether the next pod that is seen gets the credit instead
@@ -72,6 +81,34 @@ class Followed(Struct):
         return pod.uid != self.pod_uid and pod.namespace == self.key.partition("/")[0]
 
     @property
+    def group(self) -> str:
+        """The group that leaves whole by the move and others, "" for none."""
+        bundle = self.instruction.spec.bundle
+        return (bundle.group if bundle is not None else None) or ""
+
+    def is_owner_of(self, pod: Pod) -> bool:
+        """Whether a pod belongs to the controller that is followed."""
+        return pod.metadata.owner is not None and pod.metadata.owner.uid == self.owner
+
+    def is_of_namesake(self, pod: Pod) -> bool:
+        """Whether a pod's controller has the kind and name of the one that is followed."""
+        former, owner = self.instruction.spec.owner, pod.metadata.owner
+        if former is None or owner is None or not self.may_be_replaced_by(pod):
+            return False
+        return (former.kind, former.name) == (owner.kind, owner.name)
+
+    def is_of_group(self, pod: Pod) -> bool:
+        """Whether a pod names the group of the move."""
+        return self.may_be_replaced_by(pod) and self.group in map(str, gangs_of(pod))
+
+    def unlikeness(self, pod: Pod) -> tuple[bool, bool]:
+        """Whether a pod differs from the moved member by requests, and by the number in its name."""
+        if not self.group:
+            return False, False
+        requests_more_or_less = self.moved is not None and _resources(self.moved) != _resources(pod)
+        return requests_more_or_less, number_of(self.instruction.spec.pod.name) != number_of(pod.name)
+
+    @property
     def waits_for_new(self) -> bool:
         """Whether the next created pod is credited to it."""
         return self.reported is None or (self.is_early and self.has_left)
@@ -83,6 +120,7 @@ class ReplacementSightings(Struct):
     _siblings: dict[str, dict[str, Pod]] = field(default_factory=dict)  #: pods by owner uid, then uid
     _waiting: dict[str, list[Followed]] = field(default_factory=dict)  #: by owner uid, the longest first
     _credited: dict[str, Followed] = field(default_factory=dict)  #: by uid of the replacement
+    _whole: list[Followed] = field(default_factory=list)  #: of groups that leave whole, the longest first
     _spent: set[str] = field(default_factory=set)  #: uids of pods that replace no other pod
 
     # -- for the executor ----------------------------------------------------------------------------
@@ -96,12 +134,17 @@ class ReplacementSightings(Struct):
         owner, surge = instruction.spec.owner, instruction.spec.surge
         if owner is None or (surge is not None and surge.replicas is None):
             return ()
-        moved = self._siblings.get(owner.uid, {}).get(instruction.spec.pod.uid)
-        followed = Followed(instruction, has_left=moved is None or moved.is_terminating)
-        self._waiting.setdefault(owner.uid, []).append(followed)
+        siblings: Mapping[str, Pod] = self._siblings.get(owner.uid, {})
+        moved = siblings.get(instruction.spec.pod.uid)
+        has_left = moved is None or moved.is_terminating
+        followed = Followed(instruction, owner.uid, moved, has_left=has_left)
+        if followed.group:
+            self._whole.append(followed)
+            siblings = siblings or self._made_again(followed)
+        self._waiting.setdefault(followed.owner, []).append(followed)
         made_since = [
             pod
-            for uid, pod in self._siblings.get(owner.uid, {}).items()
+            for uid, pod in siblings.items()
             if _is_newer(pod, instruction.since)
             and followed.may_be_replaced_by(pod)
             and uid not in self._credited
@@ -111,7 +154,13 @@ class ReplacementSightings(Struct):
         ]
         if not made_since:
             return ()
-        return self._credit(followed, min(made_since, key=lambda pod: str(pod.metadata.creation_timestamp)))
+        oldest = min(
+            made_since,
+            key=lambda pod: (followed.unlikeness(pod), str(pod.metadata.creation_timestamp)),
+        )
+        found = self._credit(followed, oldest)
+        followed.is_early = followed.is_early or not followed.is_owner_of(oldest)
+        return found
 
     def stop(self, instruction: StopFollowing) -> None:
         """Stop following; the recorded replacement, if it still exists, replaces no other pod."""
@@ -176,19 +225,65 @@ class ReplacementSightings(Struct):
         for followed in self._waiting.get(owner, ()):
             followed.has_left = followed.has_left or followed.pod_uid == pod.uid
 
+    def _made_again(self, followed: Followed) -> Mapping[str, Pod]:
+        """Pods of the controller that was made again meanwhile, else those of the group."""
+        since = followed.instruction.since
+        newer = {uid: pods for uid, pods in self._siblings.items() if _is_newer(_first(pods), since)}
+        for uid, pods in newer.items():
+            if followed.is_of_namesake(_first(pods)):
+                followed.owner, followed.has_left = uid, True
+                return pods
+        others = [pods for uid, pods in newer.items() if uid not in self._waiting]
+        ours = [pods for pods in others if followed.is_of_group(_first(pods))]
+        return {uid: pod for pods in ours for uid, pod in pods.items()}
+
+    def _inherit(self, pod: Pod, owner: str) -> None:
+        """Follow for a controller that was made again what is followed for the former one of its name."""
+        for followed in self._whole:
+            if followed.owner != owner and followed.is_of_namesake(pod):
+                self._unlist(followed)
+                followed.owner, followed.has_left = owner, True
+                self._waiting.setdefault(owner, []).append(followed)
+
+    def _offer_to_group(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
+        """Credit a pod of another controller to a member of its group that has left."""
+        waiting = [
+            each for each in self._whole if each.reported is None and each.has_left and each.is_of_group(pod)
+        ]
+        if not waiting:
+            return ()
+        followed = min(waiting, key=lambda each: each.unlikeness(pod))
+        found = self._credit(followed, pod)
+        followed.is_early = True  # until its own controller creates one
+        return found
+
     def _offer(self, owner: str, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         """Credit a pod to the longest waiting move; it replaces an early one, which the next move gets."""
-        for followed in self._waiting.get(owner, ()):
+        if self._whole:
+            self._inherit(pod, owner)
+            if owner not in self._waiting:
+                return self._offer_to_group(pod)
+        waiting = self._waiting.get(owner, ())
+        for followed in sorted(waiting, key=lambda each: each.unlikeness(pod)):
             if not followed.waits_for_new or not followed.may_be_replaced_by(pod):
                 continue
-            early = followed.reported and self._siblings[owner].get(followed.reported.uid)
+            early = self._early(followed)
             if not early:
                 return self._credit(followed, pod)
-            lost = self._take_back(early)
-            return (*lost, *self._credit(followed, pod), *self._offer(owner, early))
+            given = (*self._take_back(early), *self._credit(followed, pod))
+            former = early.metadata.owner
+            return given if former is None else (*given, *self._offer(former.uid, early))
         for followed in self._waiting.get(owner, ()):
             followed.passed_over.append(pod.uid)
         return ()
+
+    def _early(self, followed: Followed) -> Pod | None:
+        """The pod that is credited until a later one is seen."""
+        uid = "" if followed.reported is None else followed.reported.uid
+        pods = self._siblings.get(followed.owner, {})
+        if uid and uid not in pods:  # of another controller
+            pods = next((each for each in self._siblings.values() if uid in each), {})
+        return pods.get(uid)
 
     def _offer_passed_over(self, followed: Followed, owner: str) -> tuple[events.ReplacementEvent, ...]:
         """Credit the first pod that was created during another's credit; the next new pod replaces it."""
@@ -251,7 +346,7 @@ class ReplacementSightings(Struct):
         lost = self._take_back(pod)
         if followed is None or owner is None:
             return lost
-        return (*lost, *self._offer_passed_over(followed, owner.uid))
+        return (*lost, *self._offer_passed_over(followed, followed.owner))
 
     def _take_back(self, pod: Pod) -> tuple[events.ReplacementEvent, ...]:
         """Remove a pod's credit."""
@@ -262,15 +357,17 @@ class ReplacementSightings(Struct):
         return (events.ReplacementLost(followed.key, facts_of(pod)),)
 
     def _forget(self, followed: Followed) -> None:
-        owner = followed.instruction.spec.owner
-        if owner is None:
-            return
-        waiting = self._waiting[owner.uid]
-        waiting.remove(followed)
-        if not waiting:
-            del self._waiting[owner.uid]
+        self._unlist(followed)
+        if followed.group:
+            self._whole.remove(followed)
         if followed.reported is not None:
             self._credited.pop(followed.reported.uid, None)
+
+    def _unlist(self, followed: Followed) -> None:
+        waiting = self._waiting[followed.owner]
+        waiting.remove(followed)
+        if not waiting:
+            del self._waiting[followed.owner]
 
 
 def facts_of(pod: Pod) -> PodFacts:
@@ -291,6 +388,14 @@ def is_there(pod: Pod) -> bool:
     """Whether a replacement is ready, or has succeeded."""
     serves = pod.status.phase == "Running" and pod.is_ready and not pod.is_terminating
     return bool(pod.node_name) and (serves or pod.status.phase == "Succeeded")
+
+
+def _first(pods: Mapping[str, Pod]) -> Pod:
+    return next(iter(pods.values()))
+
+
+def _resources(pod: Pod) -> list[object]:
+    return [each.resources for each in pod.spec.containers]
 
 
 def _is_newer(pod: Pod, moment: datetime | None) -> bool:

@@ -37,6 +37,7 @@ class Step(Struct):
     now: float  #: monotonic seconds
     around: Surroundings  #: the present cluster and policies
     evicted: int = 0  #: number of moves of the same run that were made
+    group_leaves: bool = False  #: whether others of the group that leaves whole have left, or were sent
     instructions: list[Instruction] = field(default_factory=list)  #: the instructions, in order
 
     def become(self, stage: MoveStage | None = None, **changes: Any) -> None:

@@ -4,7 +4,7 @@ The profile names that plugin (:class:`plimsoll.toolkit.scheduling.fair_shares.F
 counted while no profile has one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import PlacedPodsSubscriber
@@ -13,20 +13,23 @@ from plimsoll.engine.plugin_calls import NUMBER, called, sortable
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
 from plimsoll.framework.plugin_answers import of_kind
-from plimsoll.model.columns.queue_usage import WaitingDemand
+from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand
+from plimsoll.model.names import PodUid
+from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.fair_share.heap import FairHeap, HeapKey
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queue import SchedulingQueue
-from plimsoll.toolkit.scheduling.fair_shares import FairQueues
+from plimsoll.toolkit.scheduling.fair_shares import FairQueues, QueueAccount
 
 
 class FairShares(PlacedPodsSubscriber):
     """Connects fair queues with the waiting pods; falls back to sort keys while the plugin fails."""
 
-    def __init__(self, cache: Cache, queue: SchedulingQueue, observer: Observer) -> None:
+    def __init__(self, cache: Cache, queue: SchedulingQueue, clock: Clock, observer: Observer) -> None:
         self._cache = cache
         self._queue = queue
+        self._clock = clock
         self._observer = observer
         self._known: dict[str, tuple[ProfileScheduler, FairQueues | None]] = {}
         self._fair: dict[str, FairQueues] = {}
@@ -45,7 +48,10 @@ class FairShares(PlacedPodsSubscriber):
         if self._fair:
             for pod in waiting:
                 self._set(pod)
-        self._queue.keep_in(self._heap if self._fair else PodHeap)
+        if self._fair:
+            self._queue.keep_in(self._heap, self)
+        else:
+            self._queue.keep_in(PodHeap)
 
     def observe(self, event: WatchEvent) -> None:
         """Update the demand after an event; the cache has it already."""
@@ -62,6 +68,31 @@ class FairShares(PlacedPodsSubscriber):
         if self._fair:
             for pod in pods:
                 self._demand.drop(pod.uid)
+
+    def accounts(self) -> Iterator[tuple[str, QueueAccount]]:
+        """What each queue of each scheduler name has and may have."""
+        snapshot = Snapshot(self._cache.cluster)
+        for name, fair in self._fair.items():
+            try:
+                found = called(fair.name, "queueSort", fair.accounts, name, snapshot, self._demand.sums)
+            except PluginError as exc:
+                self._observer.plugin_failed(exc.plugin, exc.point, exc.problem, exc.trace)
+                continue
+            yield from ((name, each) for each in found)
+
+    def come(self) -> list[PodUid]:
+        """The waiting pods that may reclaim by now what had to run on."""
+        self._times.now = self._clock.now()
+        return self._times.passed()
+
+    def next_at(self) -> float | None:
+        """When the next of them may, in monotonic seconds."""
+        until = self._times.next()
+        return None if until is None else self._clock.monotonic() + until - self._clock.now()
+
+    @property
+    def _times(self) -> ReclaimTimes:
+        return self._cache.cluster.index(ReclaimTimes)
 
     @property
     def _demand(self) -> WaitingDemand:

@@ -25,6 +25,7 @@ Longer than 400 lines because each method keeps the same five sets of pods in st
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Protocol
 
 from plimsoll.cluster.changes import waiting_changes
 from plimsoll.framework import SUCCESS, ClusterEvent, ClusterObjects, EventResource, PodInfo, Status
@@ -53,6 +54,16 @@ FLUSHED = "UnschedulableTimeout"
 Gate = Callable[[PodInfo, str], Status]
 
 
+class Moments(Protocol):
+    """Says which waiting pods are tried again because time has passed."""
+
+    def come(self) -> Collection[str]:
+        """The uids of those whose moment has come, each once."""
+
+    def next_at(self) -> float | None:
+        """The next moment, in monotonic seconds; None for none."""
+
+
 class SchedulingQueue:
     """The waiting pods of all profiles; notifies ``work`` when a pod enters a queue."""
 
@@ -79,6 +90,7 @@ class SchedulingQueue:
         self._in_flight = InFlight()
         self._judge = HintJudge(ask)
         self._flushed = -math.inf
+        self._moments: Moments | None = None
 
     # -- profiles and order --------------------------------------------------------------------------
 
@@ -93,9 +105,9 @@ class SchedulingQueue:
                 waiting.take(queued.pod.uid)
                 self._enter(queued, now, "ProfileChange")
 
-    def keep_in(self, heap: Callable[[], PodHeap]) -> None:
+    def keep_in(self, heap: Callable[[], PodHeap], moments: Moments | None = None) -> None:
         """Use this heap for active and backing-off pods from now on; it may order by more than the key."""
-        self._new_heap = heap
+        self._new_heap, self._moments = heap, moments
         self.resort()
 
     def resort(self) -> None:
@@ -287,7 +299,8 @@ class SchedulingQueue:
     def next_due(self) -> float | None:
         """When the next pod ends its back-off or is flushed; None if no pod waits for time to pass."""
         ready = self._backoff.next_due()
-        due = [] if ready is None else [ready]
+        moment = None if self._moments is None else self._moments.next_at()
+        due = [each for each in (ready, moment) if each is not None]
         oldest = self._unschedulable.oldest
         if oldest is not None:
             due.append((math.floor((oldest.timestamp + FLUSH_AFTER_S) / FLUSH_EVERY_S) + 1) * FLUSH_EVERY_S)
@@ -386,6 +399,8 @@ class SchedulingQueue:
         self._work.notify()
 
     def _flush(self, now: float) -> None:
+        if self._moments is not None and (come := self._moments.come()):
+            self.activate(come, now)
         for queued in self._backoff.pop_completed(now):
             self._activate(queued, "BackoffComplete")
         tick = math.floor(now / FLUSH_EVERY_S)

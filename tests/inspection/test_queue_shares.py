@@ -1,0 +1,91 @@
+"""Answers of explain and top about queues; comments work out the shares."""
+
+from typing import Any
+
+import pytest
+
+from inspection.contents import Document, a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.inspection.explanations.pod import explain_pod
+from plimsoll.inspection.explanations.pod_group import explain_pod_group
+from plimsoll.inspection.queue_shares import queue_shares
+from plimsoll.inspection.state import ClusterState
+
+
+def in_queue(name: str, queue: str, node: str = "", cpu: str = "1", **labels: str) -> Document:
+    pod = a_pod_document(name, node, cpu=cpu, owner=name, schedulerName="plimsoll")
+    pod["metadata"].setdefault("labels", {}).update({"plimsoll.dev/queue": queue, **labels})
+    return pod
+
+
+def state_of(*documents: Document, queues: list[dict[str, Any]]) -> ClusterState:
+    """A cluster of 8 cpu with these queues."""
+    scheduling = {"schedulerName": "plimsoll", "fairShare": {"queues": queues, "reclaim": "AboveDeserved"}}
+    policy = a_policy_document("teams", scheduling=scheduling)
+    return ClusterState.of(content_of([a_node_document("a"), a_node_document("b"), policy, *documents]))
+
+
+QUEUES: list[dict[str, Any]] = [
+    {"name": "team", "weight": 3},
+    {"name": "train", "parent": "team", "guaranteed": {"cpu": "2"}},
+    {"name": "notes", "parent": "team", "capability": {"cpu": "6"}},
+    {"name": "web"},
+]
+
+
+def test_a_pending_pod_has_the_standing_of_its_queue_in_its_answer() -> None:
+    """Web has 6 of 8 and deserves 4: a quarter is its part of 8, and team asks for 4 only."""
+    state = state_of(
+        *(in_queue(f"web-{at}", "web", node, cpu="3") for at, node in enumerate("ab")),
+        in_queue("notes-1", "notes", "a"),
+        in_queue("train-1", "train", cpu="3"),
+        in_queue("web-2", "web", cpu="2"),
+        queues=QUEUES,
+    )
+
+    web, train = explain_pod(state, "shop", "web-2"), explain_pod(state, "shop", "train-1")
+
+    assert web.queue is not None
+    assert web.queue.share.borrowed == {"cpu": 2000}
+    assert web.summary[-2:] == [
+        "its queue web (cpu: has 6, deserves 4, borrows 2, which others may take back)",
+        "team goes first: less of the cluster for the weight",
+    ]
+    assert train.queue is not None
+    assert [each.queue for each in train.queue.above] == ["team"]
+    assert train.summary[-1] == "its queue train in team (cpu: has 0, deserves 3, is guaranteed 2)"
+
+
+def test_the_answer_about_a_placed_pod_and_a_group_has_all_resources_of_its_queue() -> None:
+    """No queue goes before a pod that runs."""
+    group = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "shop"}, "spec": {"minMember": 2}}
+    members = [
+        in_queue(f"notes-{at}", "notes", node, **{"plimsoll.dev/pod-group": "g"})
+        for at, node in enumerate(("a", ""))
+    ]
+    state = state_of(group, *members, queues=QUEUES)
+
+    told = "its queue notes in team (cpu: has 1, deserves 2, may have 6)"
+    assert explain_pod(state, "shop", "notes-0").summary[-1] == told
+    found = explain_pod_group(state, "shop", "g")
+    assert found is not None
+    assert (found.summary[-1], found.queue is not None) == (told, True)
+
+
+@pytest.mark.parametrize("label", ["", "unlisted"])
+def test_pods_of_no_listed_queue_are_in_default(label: str) -> None:
+    """A gated pod is pending, and asks for nothing yet."""
+    gated = in_queue("gated", label)
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+    found = queue_shares(state_of(in_queue("x", label, "a"), gated, queues=[{"name": "web"}]))
+
+    (default,) = [each for each in found.queues if each.queue == "default"]
+    assert (default.pods, default.pending, default.used, default.waiting) == (1, 1, {"cpu": 1000}, {})
+    assert found.summary == "2 queues, 0 with pending pods; none has more cpu than it deserves"
+
+
+def test_a_cluster_without_queues_says_where_they_are_written() -> None:
+    """No queue, and no sentence about one."""
+    state = ClusterState.of(content_of([a_node_document("a"), a_policy_document(), a_pod_document("p", "a")]))
+
+    assert queue_shares(state).summary == "no policy has queues: see spec.scheduling.fairShare"
+    assert explain_pod(state, "shop", "p").queue is None
