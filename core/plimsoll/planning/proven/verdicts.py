@@ -23,7 +23,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.planning.complaint_comparison import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move, Refused, workload_of
+from plimsoll.planning.moves import TO_BE_EMPTIED, Move, Refused, workload_of
 from plimsoll.planning.proven.checks import (
     NODE_CHECKS,
     POD_CHECKS,
@@ -170,6 +170,8 @@ def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | No
         no_use = _no_use(plan, bundle) or _complaint(plan, plan.moves[made:], strategy)
         if no_use is None:
             _mark_together(plan, bundle, made)
+            if strategy in plan.traits.emptying:
+                plan.empties({move.source for move in plan.moves[made:]})
             return Verdict.ACCEPTED
         verdict, why = Verdict.REFUSED, no_use
     del plan.refused[refused:]
@@ -232,6 +234,8 @@ def _no_use(plan: PlanBuilder, bundle: Bundle) -> Refusal | None:
 def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> Refusal | None:
     """Why the moves do not help one of their beneficiaries."""
     pod, node = beneficiary.pod, beneficiary.node
+    if plan.exclusion(node) == TO_BE_EMPTIED:
+        return Refusal(NO_USE, f"node {node} {TO_BE_EMPTIED}")
     above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
     if above is not None:
         return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")

@@ -163,6 +163,12 @@ class Maintenances:
         present = (each for each in self._known.values() if not each.given.spec.suspend)
         return frozenset(name for each in present for name in each.nodes)
 
+    def waiting(self) -> frozenset[str]:
+        """The nodes of those that go on: open ones are emptied soon."""
+        known = self._known.values()
+        live = (each for each in known if each.given.status is None or each.given.status.phase not in OVER)
+        return frozenset(name for each in live for name in each.nodes)
+
     # -- the work ------------------------------------------------------------------------------------
 
     async def run(self) -> None:
