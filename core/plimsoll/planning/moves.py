@@ -255,6 +255,7 @@ class Move(Struct, frozen=True):
         whole: Uids of the pods of these moves; empty without such a group.
         waits: Whether it starts only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
+        unsurged: Why it is evicted though the policy asks for surges, in a clause; "" if it does not.
         renews: Whether its purpose is a fresh pod, so that the pod's own node is as good as another.
         load: Its effect on the load of both nodes, for a strategy that moves pods by load.
         proven_with: What the replacement requests otherwise than the pod, as a clause; "" for nothing.
@@ -280,6 +281,7 @@ class Move(Struct, frozen=True):
     whole: frozenset[str] = frozenset()
     waits: bool = False
     surge: Surge | None = None
+    unsurged: str = ""
     maximum: int | None = None
     renews: bool = False
     load: LoadChange | None = None

@@ -87,11 +87,16 @@ class Surging:
             deployment.metadata.name, deployment.metadata.uid, deployment.template_digest(), deployment.surged
         )
 
-    def of_several(self, pod: PodInfo) -> Surge | str:
-        """The surge by one replica more that would move the pod, or the missing condition."""
+    def at_best(self, pod: PodInfo) -> Surge | str:
+        """The surge that moves a pod which may as well be evicted, or the missing condition.
+
+        The only one leaves by a rollout, one of several by one replica more.
+        """
         deployment = self._movable(pod)
         if isinstance(deployment, str):
             return deployment
+        if deployment.spec.replicas == 1:
+            return self.of(pod)
         missing = obstacle_of_several(deployment, self._deployments.autoscaled) or self._tied(pod)
         if not missing and DELETION_COST in pod.pod.metadata.annotations:
             missing = f"it has the annotation {DELETION_COST} of somebody else"

@@ -4,6 +4,7 @@ A candidate passes :mod:`plimsoll.planning.proven.checks`, then :mod:`plimsoll.p
 moves of a bundle are all made or none; pods that share a ResourceClaim are one, too.
 """
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from plimsoll.devices.fork_devices import ForkDevices
@@ -85,12 +86,10 @@ def _judge_one(plan: PlanBuilder, candidate: CheckedCandidate) -> Verdict | None
         return _refuse(plan, candidate, refusal, Verdict.NODE_CLOSED)
     try:
         found = first_refusal(POD_CHECKS, candidate, plan) or prove(candidate, plan)
-        if (
-            isinstance(found, Refusal)
-            and candidate.surge is not None
-            and candidate.surge.replicas is not None
-        ):
-            candidate = replace(candidate, surge=None, may_be_doubled=False)  # evicted as usual
+        if isinstance(found, Refusal) and candidate.surge is not None and not candidate.surge_is_needed:
+            candidate = replace(
+                candidate, surge=None, unsurged=found.message, workload=candidate.owner, limit=UNSET
+            )
             found = first_refusal(POD_CHECKS, candidate, plan) or prove(candidate, plan)
         limits(candidate, plan)  # a protected pod, too, ends the run whose total is used up
     except PluginError as exc:

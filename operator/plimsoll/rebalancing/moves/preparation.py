@@ -141,7 +141,9 @@ def _judged(step: Step, event: events.Revalidated) -> None:
         expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
         _announce(step, Phase.SURGING, "Sent", expected)
     else:
-        _announce(step, Phase.EVICTING, "Sent", "")
+        _announce(
+            step, Phase.EVICTING, "Sent", f"no surge moves it: {move.unsurged}" if move.unsurged else ""
+        )
 
 
 def _announce(step: Step, phase: Phase, reason: str, message: str) -> None:
