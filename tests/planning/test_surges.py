@@ -124,7 +124,7 @@ TWO: dict[str, Any] = {"replicas": 2, "updatedReplicas": 2, "availableReplicas":
             id="cost",
         ),
         pytest.param(
-            {"default/web": "w"},
+            {"Deployment default/web": "w"},
             {},
             "4",
             0,
@@ -221,9 +221,20 @@ def test_a_deployment_that_a_rollout_would_hurt_keeps_its_pod(deployment: dict[s
 @pytest.mark.parametrize(
     ("pod", "replica_set", "why"),
     [
-        ({"owner": "StatefulSet/web"}, {}, "its owner is a StatefulSet, only the pod of a Deployment"),
+        (
+            {"owner": "StatefulSet/web"},
+            {},
+            "its owner is a StatefulSet, and one replica more has another ordinal",
+        ),
         ({"owner": "ReplicaSet/web-9"}, {}, "ReplicaSet web-9 belongs to no Deployment"),
-        ({}, {"kind": "Rollout"}, "ReplicaSet web-1 belongs to no Deployment"),
+        ({}, {"kind": "Shop"}, "ReplicaSet web-1 belongs to no Deployment"),
+        ({}, {"kind": "Rollout"}, "Rollout web is gone, or came after the run began"),
+        (
+            {"owner": "GameServerSet/web"},
+            {},
+            "its owner is a GameServerSet, only pods of Deployments, Rollouts",
+        ),
+        ({"owner": "CloneSet/web"}, {}, "CloneSet web is gone, or came after the run began"),
         ({"status": {}}, {}, "it is not ready"),
         ({"schedulerName": "other"}, {}, 'scheduler "other" places its replacement, which no policy serves'),
     ],

@@ -148,11 +148,11 @@ def test_who_keeps_the_number(manager: str, operation: str, subresource: str, *,
         (three(), None, "whether an autoscaler decides on the replicas of Deployment web could not be read"),
         (
             three(),
-            {"default/web": "w"},
+            {"Deployment default/web": "w"},
             "HorizontalPodAutoscaler w decides on the replicas of Deployment web",
         ),
         (OWNED, {}, "Shop x decides on the replicas of Deployment web"),
-        (three(), {"other/web": "w"}, ""),
+        (three(), {"CloneSet default/web": "w"}, ""),
     ],
 )
 def test_the_missing_condition_is_named(found: Deployment, autoscaled: Any, said: str) -> None:

@@ -77,8 +77,13 @@ class BundleReference(Resource):
 class SurgeReference(Resource):
     """The rollout, or the replica more, that moves the pod instead of an eviction."""
 
-    deployment: ObjectName = Field(description="Name of the Deployment.")
-    uid: Uid = Field(description="Uid of the Deployment.")
+    deployment: ObjectName = Field(description="Name of the Deployment, or of the object of another kind.")
+    uid: Uid = Field(description="Its uid.")
+    kind: Literal["Deployment", "Rollout", "CloneSet"] = Field(
+        default="Deployment",
+        description="Its kind: a Deployment, a Rollout of Argo (argoproj.io), or a CloneSet of OpenKruise "
+        "(apps.kruise.io).",
+    )
     template: str | None = Field(
         default=None,
         min_length=1,
@@ -94,7 +99,7 @@ class SurgeReference(Resource):
     )
     replicas: int | None = Field(
         default=None,
-        ge=2,
+        ge=1,
         le=2**31 - 1,
         description="For one of several replicas, which moves without a rollout: their number before it is "
         "raised by one, and after it is lowered again.",

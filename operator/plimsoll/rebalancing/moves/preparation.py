@@ -138,7 +138,7 @@ def _judged(step: Step, event: events.Revalidated) -> None:
         step.become(holds=True)
         step.order(instructions.ReserveTarget(step.state.key, move))
     if event.way is EvictionMethod.SURGE and surge is not None:
-        expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
+        expected = f"{surge.kind} {surge.deployment} brings the replacement up first, on {move.target}"
         _announce(step, Phase.SURGING, "Sent", expected)
     else:
         _announce(

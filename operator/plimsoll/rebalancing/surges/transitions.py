@@ -25,6 +25,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.kinds.scaled_workloads import SCALED
 from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import events
@@ -278,8 +279,8 @@ def _emit(step: Step) -> None:
         f" {move.target} (record {record})"
     )
     deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "apiVersion": SCALED[spec.surge.kind].api_version,
+        "kind": spec.surge.kind,
         "namespace": spec.pod.namespace,
         "name": spec.surge.deployment,
         "uid": spec.surge.uid,
