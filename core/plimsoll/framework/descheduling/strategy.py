@@ -104,7 +104,7 @@ def empties_nodes(strategy: object) -> bool:
 
 @runtime_checkable
 class NamesNodes(Protocol, metaclass=Structural):
-    """A strategy that is told which nodes it empties, now or later."""
+    """A strategy whose arguments name the nodes that it empties, now or later."""
 
     @property
     def to_empty(self) -> frozenset[str]:
@@ -112,7 +112,7 @@ class NamesNodes(Protocol, metaclass=Structural):
 
 
 def nodes_to_empty(strategies: Iterable[Strategy]) -> frozenset[str]:
-    """The nodes that these strategies are told to empty."""
+    """The nodes that the arguments of these strategies name."""
     return frozenset[str]().union(*(each.to_empty for each in strategies if isinstance(each, NamesNodes)))
 
 

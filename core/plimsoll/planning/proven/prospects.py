@@ -72,6 +72,10 @@ class ForkProspects:
             self._known[pod.template] = self._fork.tick, rows
         return None if rows is None else rows[self.targets.admitted[rows]]
 
+    def is_target(self, node: str) -> bool:
+        """Whether pods may be moved to the node of this name at all."""
+        return bool(self.targets.admitted[self._fork.rows[node]])
+
     def what_if(self, pod: PodInfo) -> WhatIf | None:
         """The filter results for a pending pod if other pods left."""
         scheduler = self._schedulers.deciding(pod)
