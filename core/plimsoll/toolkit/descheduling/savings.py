@@ -14,7 +14,6 @@ from plimsoll.framework import Node
 from plimsoll.model.counted import counted
 from plimsoll.model.prices import Price, price_of, saving_of
 
-
 #: Differences below this are rounding errors.
 ROUNDING = 1e-9
 
