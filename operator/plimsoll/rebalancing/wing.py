@@ -61,7 +61,7 @@ from plimsoll.rebalancing.moves.events import HoldUpsChanged, RecordDeleted
 from plimsoll.rebalancing.moves.instructions import CountMove, NoteDisplacement, Revalidate
 from plimsoll.rebalancing.moves.machine import MoveMachine
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings, facts_of
-from plimsoll.rebalancing.moves.state import MoveStage, Surroundings
+from plimsoll.rebalancing.moves.state import Surroundings
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.audit import AuditLog, LineSink
 from plimsoll.rebalancing.records.drafts import moves_of
@@ -237,15 +237,9 @@ class MoveParts:
             awaited={Revalidate: revalidator.judge, **handlers.awaited, **surges.awaited},
         )
         self.feeder = MoveFeeder(self.executor, revalidator, empties)
-        self._empties = empties
         self.victims = VictimEvictions(
             cache=cache, keeper=keeper, executor=self.executor, needs=needs, clock=clock, observer=observer
         )
-
-    def emptied(self) -> frozenset[str]:
-        """The nodes that bundles under way empty."""
-        found = (each.move for each in self.machine.open.values() if each.stage is not MoveStage.PROPOSED)
-        return frozenset(move.source for move in found if move is not None and self._empties(move))
 
 
 def _waits_for_resize(pod: PodInfo | None) -> bool:
@@ -426,7 +420,7 @@ class RebalancingWing:
             clock,
             observer,
         )
-        parts.configs.leaving = lambda: self.maintenances.waiting() | moves.emptied()
+        parts.configs.emptied = moves.machine.emptied
         self._rules = RuleStatuses(cluster, ports.rules, moves.contexts.hourly, clock, observer)
         self.approvals, self.retention, self.take_records = records.approvals, records.retention, records.take
         self.subscribers = self._subscribers(moves.targets)

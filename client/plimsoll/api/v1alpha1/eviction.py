@@ -77,12 +77,12 @@ class BundleReference(Resource):
 class SurgeReference(Resource):
     """The rollout, or the replica more, that moves the pod instead of an eviction."""
 
-    deployment: ObjectName = Field(description="Name of the Deployment, or of the object of another kind.")
-    uid: Uid = Field(description="Its uid.")
+    deployment: ObjectName = Field(description="Name of the Deployment, Rollout or CloneSet whose pod moves.")
+    uid: Uid = Field(description="Uid of the Deployment, Rollout or CloneSet.")
     kind: Literal["Deployment", "Rollout", "CloneSet"] = Field(
         default="Deployment",
-        description="Its kind: a Deployment, a Rollout of Argo (argoproj.io), or a CloneSet of OpenKruise "
-        "(apps.kruise.io).",
+        description="Kind of the object that is scaled or rolled out; Rollout is that of Argo (argoproj.io), "
+        "CloneSet that of OpenKruise (apps.kruise.io).",
     )
     template: str | None = Field(
         default=None,

@@ -26,11 +26,11 @@ from plimsoll.toolkit.scheduling.topology_levels import ZONE
 class HeadroomArg(PluginArgs):
     """Pods that must still fit."""
 
-    pods: Annotated[StrictInt, Field(ge=1)] = Field(description="How many.")
+    pods: Annotated[StrictInt, Field(ge=1)] = Field(description="Number of further pods that must still fit.")
     requests: dict[StrictStr, StrictStr | StrictInt] = Field(
-        min_length=1, description="What each of them requests, by resource, as quantities."
+        min_length=1, description="What each of these pods requests, by resource, as quantities."
     )
-    per_zone: StrictBool = Field(default=False, description="Whether they must fit in each zone.")
+    per_zone: StrictBool = Field(default=False, description="Whether so many pods must fit in each zone.")
 
     @model_validator(mode="after")
     def _readable(self) -> Self:

@@ -37,7 +37,8 @@ class PolicyConfigs:
     objects: ClusterObjects  #: the mirrored priority classes
     breakers: Breakers  #: the breakers of moves
     clock: Clock
-    leaving: Callable[[], frozenset[str]] = frozenset  #: names of the nodes that are about to be emptied
+    emptied: Callable[[], frozenset[str]] = frozenset  #: the nodes that bundles under way empty
+    maintained: frozenset[str] = frozenset()  #: the nodes of NodeMaintenances that go on
     #: by scheduler name: profiles that place replacements; set when policies change
     profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
     forecasts: Forecasts = field(default_factory=Forecasts, init=False)  #: the profiles assumed for others
@@ -55,7 +56,7 @@ class PolicyConfigs:
             (HoldReason.NOT_ALLOWED, breakers.access.obstacle(policy, Part.REBALANCING)),
             (HoldReason.PODS_DISPLACED, breakers.displacements.sentence(policy.metadata.name)),
         )
-        wanted = msgspec.structs.replace(wanted, leaving=wanted.leaving | self.leaving())
+        wanted = msgspec.structs.replace(wanted, leaving=self.maintained | self.emptied())
         for reason, sentence in holds:
             if sentence:
                 wanted = wanted.held(reason, sentence)
