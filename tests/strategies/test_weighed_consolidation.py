@@ -106,11 +106,18 @@ def test_why_a_node_is_too_dear_is_said(many: str, why: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("age_s", "args", "nodes"), [(599, {}, set()), (601, {}, {"idle"}), (1, {"youngSeconds": 0}, {"idle"})]
+    ("age_s", "args", "nodes"),
+    [
+        (599, {"minSavingPerRestart": "1 EUR/day"}, set()),
+        (601, {"minSavingPerRestart": "1 EUR/day"}, {"idle"}),
+        (1, {"youngSeconds": 0, "minSavingPerRestart": "1 EUR/day"}, {"idle"}),
+        (1, {}, {"idle"}),
+        (599, {"youngSeconds": 600}, set()),
+    ],
 )
 def test_a_young_node_is_not_emptied(age_s: float, args: dict[str, Any], nodes: set[str]) -> None:
     cluster = a_cluster(
-        [a_machine("busy"), a_machine("idle", age_s=age_s)],
+        [a_machine("busy"), a_machine("idle", "1 EUR", age_s=age_s)],
         [*pods_on("busy", 6, "1"), *pods_on("idle", 1, "1")],
     )
 

@@ -69,6 +69,9 @@ from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_th
 from plimsoll.toolkit.descheduling.savings import LeastSaving
 from plimsoll.toolkit.descheduling.starting_nodes import kept
 
+#: Seconds for which a node is young where money is weighed, as in cluster-autoscaler.
+YOUNG_S = 600
+
 #: Number of nodes whose markers are reported.
 REMARKS = 3
 
@@ -98,8 +101,11 @@ class ConsolidateNodesArgs(PluginArgs):
         description='What emptying a node must save for each pod that restarts, such as "1 EUR/day": an '
         "amount, a currency, and hour, day or month (30 days). Left out, prices do not matter.",
     )
-    young_seconds: StrictInt = Field(
-        default=600, ge=0, description="Seconds after its creation from which a node may be emptied."
+    young_seconds: StrictInt | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds after its creation from which a node may be emptied; left out, 600 with "
+        "minSavingPerRestart, otherwise 0.",
     )
     headroom: list[HeadroomArg] = Field(
         default=[], description="Further pods that must still fit once a node is emptied."
@@ -127,6 +133,7 @@ class ConsolidateNodes(Strategy):
         self._usage = RequestedUsage(args.thresholds)
         asked = args.min_saving_per_restart
         self._saving = None if asked is None else LeastSaving.of(asked)
+        self._young_s = YOUNG_S if args.young_seconds is None and asked else args.young_seconds or 0
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """One bundle for each node that can be emptied."""
@@ -197,8 +204,8 @@ class ConsolidateNodes(Strategy):
     def _kept(self, node: Node, context: StrategyContext) -> str:
         """Why the node is left unchanged, whatever its use; "" if it is not."""
         created = node.metadata.creation_timestamp
-        if created is not None and (age := (context.now - created).total_seconds()) < self.args.young_seconds:
-            return f"it is {max(age, 0):.0f} s old, less than youngSeconds {self.args.young_seconds}"
+        if created is not None and (age := (context.now - created).total_seconds()) < self._young_s:
+            return f"it is {max(age, 0):.0f} s old, less than youngSeconds {self._young_s}"
         if (why := kept(node, context)) or self._saving is None:
             return why
         return self._saving.objection(node, self._restarts(node, context))
