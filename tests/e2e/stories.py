@@ -23,6 +23,12 @@ KUBELET = "roadstead.test/kubelet"
 
 #: What an operator is granted and does not use in these stories.
 LATER = {("patch", "events.k8s.io", "events")}  # the count of an event that comes again after a minute
+#: What it uses of Rollouts and CloneSets where there are any (test_scaled_kinds.py); it always lists them.
+OF_OTHER_KINDS = {
+    (verb, group, resource)
+    for group, plural in (("argoproj.io", "rollouts"), ("apps.kruise.io", "clonesets"))
+    for verb, resource in (("get", plural), ("patch", f"{plural}/scale"))
+}
 LATER_IN_A_DRY_RUN = {*LATER, ("delete", "plimsoll.dev", "evictions")}  # predictions are kept for a while
 
 

@@ -247,6 +247,29 @@ def test_a_bundle_that_does_not_help_its_pending_pod_is_taken_back(pending: Pod,
     assert strategy.waiting == ["big"]
 
 
+def test_no_room_is_made_on_a_node_that_is_to_be_emptied() -> None:
+    found = room_made(
+        MakesRoom("big", "large", p0="one"), a_pod("big", cpu="7"), leaving=frozenset(("large",))
+    )
+
+    assert [each.refusal for each in found.refused] == [Refusal("NoRoomMade", "node large is to be emptied")]
+
+
+@pytest.mark.parametrize("empties", [True, False])
+def test_a_node_that_the_plan_empties_is_filled_by_no_later_proposal(empties: bool) -> None:
+    class Empties(Sends):
+        name: ClassVar = "Empties"
+        empties_nodes: ClassVar = empties
+
+    pods = [a_pod(name, cpu="1", node=node) for name, node in (("p0", "old"), ("p1", "full"))]
+    cluster = a_cluster([a_node(name, cpu="9") for name in ("old", "full", "other")], pods)
+
+    made = plan(a_rebalancing(Empties(p0="other"), Sends(p1="old"), limits=FREE), cluster, SURROUNDINGS)
+
+    assert targets(made) == {"p0": "other"} | ({} if empties else {"p1": "old"})
+    assert [each.refusal.message for each in made.refused] == ["node old is to be emptied"] * empties
+
+
 class MakesRoomToGrow(Sends):
     """Proposes moves for a pod whose resize waits, in favour of a node."""
 

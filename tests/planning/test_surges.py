@@ -112,31 +112,75 @@ TWO: dict[str, Any] = {"replicas": 2, "updatedReplicas": 2, "availableReplicas":
 
 
 @pytest.mark.parametrize(
-    ("autoscaled", "annotations", "room", "surge", "refused"),
+    ("autoscaled", "annotations", "room", "left", "refused"),
     [
-        pytest.param({}, {}, "4", Surge("web", "uid-Deployment/web", replicas=2), [], id="one more"),
-        pytest.param({}, {DELETION_COST: "5"}, "4", None, ["Budget"], id="a cost of somebody else"),
-        pytest.param({"default/web": "web"}, {}, "4", None, ["Budget"], id="an autoscaler"),
-        pytest.param(None, {}, "4", None, ["Budget"], id="autoscalers are not known"),
-        pytest.param({}, {}, "1", None, ["Budget"], id="no room for one more"),
+        pytest.param({}, {}, "4", 0, "", id="one more"),
+        pytest.param(
+            {},
+            {DELETION_COST: "5"},
+            "4",
+            0,
+            f"it has the annotation {DELETION_COST} of somebody else",
+            id="cost",
+        ),
+        pytest.param(
+            {"Deployment default/web": "w"},
+            {},
+            "4",
+            0,
+            "HorizontalPodAutoscaler w decides on the replicas of Deployment web",
+            id="an autoscaler",
+        ),
+        pytest.param(
+            None,
+            {},
+            "4",
+            1,
+            "whether an autoscaler decides on the replicas of Deployment web could not be read",
+            id="autoscalers are not known",
+        ),
+        pytest.param(
+            {},
+            {},
+            "1",
+            0,
+            "node full, its own, is the only feasible one",
+            id="no room for one more",
+        ),
     ],
 )
 def test_one_of_several_moves_by_one_more_or_as_the_budget_allows(
-    autoscaled: Any, annotations: Any, room: str, surge: Surge | None, refused: list[str]
+    autoscaled: Any, annotations: Any, room: str, left: int, refused: str
 ) -> None:
-    """The budget allows no eviction; it asks for no replica less than one more has."""
+    """A budget asks for no replica less than one more has; who is evicted, or stays, is told why."""
     pod = an_only_pod(node="full", annotations=annotations)
     cluster = a_crowded_node(pod, nodes=[a_node("full"), a_node("idle", cpu=room)])
     cluster.place(cluster.templates.info(an_only_pod("web-1-y", node="idle")), "idle")
-    cluster.objects.budgets["default/web"] = a_budget(2, 2)
+    if not left:
+        cluster.objects.budgets["default/web"] = a_budget(2, 2)
     found = a_deployment(replicas=2, status=TWO)
     given = replace(around(found), deployments=Deployments({found.uid: found}, "", autoscaled))
+    surge = None if refused else Surge("web", "uid-Deployment/web", replicas=2)
 
     made = plan(asked(), cluster, given)
 
-    assert [each.surge for each in made.moves] == ([surge] if surge else [])
-    assert [each.refusal.reason for each in made.refused] == refused
-    assert [each.workload.key for each in made.moves] == ["default/uid-ReplicaSet/web-1"] * len(made.moves)
+    if left or surge:
+        (move,) = made.moves
+        assert (move.surge, move.unsurged) == (surge, refused)
+        assert move.workload.key == "default/uid-ReplicaSet/web-1"
+    else:
+        (stays,) = made.refused
+        assert stays.refusal.reason == "Budget"
+        assert f", and no surge can move it: {refused}" in stays.refusal.message
+
+
+@pytest.mark.parametrize(("paused", "why"), [(False, ""), (True, "Deployment web is paused")])
+def test_the_only_one_that_may_be_evicted_leaves_by_a_rollout_where_it_can(paused: bool, why: str) -> None:
+    """Nothing protects it: an outage is allowed, and not wanted."""
+    (move,) = plan(replace(asked(), evictors=()), a_crowded_node(), around(a_deployment(paused=paused))).moves
+
+    assert (move.surge is None, move.unsurged) == (paused, why)
+    assert move.workload.name == ("ReplicaSet default/web-1" if paused else "Deployment default/web")
 
 
 @pytest.mark.parametrize(
@@ -177,9 +221,20 @@ def test_a_deployment_that_a_rollout_would_hurt_keeps_its_pod(deployment: dict[s
 @pytest.mark.parametrize(
     ("pod", "replica_set", "why"),
     [
-        ({"owner": "StatefulSet/web"}, {}, "its owner is a StatefulSet, only the pod of a Deployment"),
+        (
+            {"owner": "StatefulSet/web"},
+            {},
+            "its owner is a StatefulSet, and one replica more has another ordinal",
+        ),
         ({"owner": "ReplicaSet/web-9"}, {}, "ReplicaSet web-9 belongs to no Deployment"),
-        ({}, {"kind": "Rollout"}, "ReplicaSet web-1 belongs to no Deployment"),
+        ({}, {"kind": "Shop"}, "ReplicaSet web-1 belongs to no Deployment"),
+        ({}, {"kind": "Rollout"}, "Rollout web is gone, or came after the run began"),
+        (
+            {"owner": "GameServerSet/web"},
+            {},
+            "its owner is a GameServerSet, only pods of Deployments, Rollouts",
+        ),
+        ({"owner": "CloneSet/web"}, {}, "CloneSet web is gone, or came after the run began"),
         ({"status": {}}, {}, "it is not ready"),
         ({"schedulerName": "other"}, {}, 'scheduler "other" places its replacement, which no policy serves'),
     ],

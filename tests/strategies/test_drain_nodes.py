@@ -9,8 +9,9 @@ from planning.test_budgets import READY, a_budget
 from planning.test_rounds import AROUND, a_replica, refusals
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.limits import Limits
-from plimsoll.planning.moves import EvictionPlan, PlanningContext
+from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext
 from plimsoll.planning.planners import proven_plan as plan
+from plimsoll.planning.proven.planner import revalidate
 from plimsoll.strategies.drain_nodes import DrainNodes, DrainNodesArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
@@ -119,6 +120,42 @@ def test_a_pod_leaves_again_within_the_hour() -> None:
     made = plan(a_policy(("DrainNodes", {"nodes": ["a"]}), limits=UNLIMITED), a_scene(), around)
 
     assert {move.pod.name for move in made.moves} == {"a1", "a2"}
+
+
+@pytest.mark.parametrize(
+    ("args", "elsewhere", "busy", "target"),
+    [
+        ({}, (), "4", ("c", False)),
+        ({"avoided": ["c"]}, (), "4", ("b", True)),
+        ({}, ("c",), "4", ("b", True)),
+        # As good as the node that waits: the scheduler may choose either, so it is sent.
+        ({}, ("b",), "5", ("c", True)),
+        ({"avoided": ["c"]}, ("b",), "4", None),
+    ],
+)
+def test_the_second_look_takes_no_node_that_is_to_be_drained(
+    args: dict[str, Any], elsewhere: tuple[str, ...], busy: str, target: tuple[str, bool] | None
+) -> None:
+    """The planned node is full meanwhile: another one is taken, but none that waits, here or elsewhere."""
+    cluster = a_cluster(
+        [a_node(name, cpu="10", memory="64Gi") for name in "abcd"],
+        [
+            a_replica("web-1", "a", cpu="1"),
+            a_pod("agent", node="a", owner="DaemonSet/agent", cpu="7"),
+            a_pod("big-b", node="b", cpu="5", owner="ReplicaSet/big"),
+            a_pod("big-c", node="c", cpu=busy, owner="ReplicaSet/big"),
+        ],
+    )
+    policy = a_policy(
+        ("DrainNodes", {"nodes": ["a"], **args}), limits=UNLIMITED, evictor={}, leaving=frozenset(elsewhere)
+    )
+    (move,) = plan(policy, cluster, AROUND).moves
+    assert (move.target, move.is_directed, move.surge) == ("d", False, None)
+    cluster.place(cluster.templates.info(a_pod("thief", cpu="9900m", node="d")), "d")
+
+    again = revalidate(move, policy, cluster, AROUND)
+
+    assert ((again.target, again.is_directed) if isinstance(again, Move) else None) == target
 
 
 class TestConformance(StrategyConformance):

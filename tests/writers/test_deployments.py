@@ -94,3 +94,35 @@ async def test_a_mark_is_written_at_the_version_that_was_read(
         "metadata": {"uid": "uid-Deployment/web", "resourceVersion": "7"},
         "spec": {"template": {"metadata": {"annotations": {SURGED: mark}}}},
     }
+
+
+async def test_other_kinds_are_read_where_they_are_served(told: tuple[ToldServer, Session]) -> None:
+    """A kind that is missing is none, and one that may not be read is named; the rest is there."""
+    server, session = told
+    given = {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": {"replicas": 2}}
+    rollouts = DeploymentRollouts(session)
+    seen = []
+    for answers in (
+        [({"metadata": {}, "items": [given]}, 200)] * 2,
+        [({"kind": "Status", "message": "no"}, 404)] * 2,
+        [({"kind": "Status", "message": "forbidden"}, 403)] * 2,
+    ):
+        for body, status in answers:
+            server.then(body, status)
+        found, unread = await rollouts.others()
+        seen.append((sorted(each.kind for each in found), sorted(unread)))
+    server.then({"kind": "Status", "message": "no"}, 404)
+    answer, _ = await rollouts.read("default", "web", "CloneSet")
+
+    assert seen == [
+        (["CloneSet", "Rollout"], []),
+        ([], ["CloneSet", "Rollout"]),
+        ([], ["CloneSet", "Rollout"]),
+    ]
+    assert "could not be read" in unread["CloneSet"]
+    assert answer.verdict is WriteOutcome.GONE
+    assert {path for _, path, _, _ in server.requests} == {
+        "/apis/argoproj.io/v1alpha1/rollouts?limit=500",
+        "/apis/apps.kruise.io/v1alpha1/clonesets?limit=500",
+        "/apis/apps.kruise.io/v1alpha1/namespaces/default/clonesets/web",
+    }

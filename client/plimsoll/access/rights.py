@@ -74,6 +74,12 @@ LOOK_AT_DEPLOYMENTS = (Right("get", "apps", "deployments"), Right("list", "apps"
 SURGE = Right("patch", "apps", "deployments")
 READ_SCALERS = Right("list", "autoscaling", "horizontalpodautoscalers")
 SCALE = Right("patch", "apps", "deployments/scale")
+#: Those to surge pods of other kinds, where the API server serves these.
+SCALE_OTHERS = tuple(
+    Right(verb, group, resource)
+    for group, plural in (("argoproj.io", "rollouts"), ("apps.kruise.io", "clonesets"))
+    for verb, resource in (("get", plural), ("list", plural), ("patch", f"{plural}/scale"))
+)
 DRA = "resource.k8s.io"
 READ_DEVICES = tuple(
     Right(verb, DRA, resource)
@@ -156,6 +162,7 @@ OPTIONAL_GRANTS: Grants = (
         frozenset(right for each in READ_OWNERS.values() for right in each),
     ),
     ("deploy/enforce", "mode: Enforce", frozenset({POD_GROUP_STATUS})),
+    ("deploy/components/surge", "surge.enabled: true", frozenset(SCALE_OTHERS)),
     ("deploy/components/adoption", "adoption.enabled: true", frozenset(READ_ADMISSION)),
 )
 

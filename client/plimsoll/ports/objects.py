@@ -34,14 +34,19 @@ class Rollouts(Protocol):
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
         """All Deployments; those with other than one desired replica may lack their template."""
 
-    async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
-        """The current Deployment; None with GONE when it does not exist."""
+    async def others(self) -> tuple[Sequence[Deployment], Mapping[str, str]]:
+        """What else can be scaled, read as Deployments, and by kind why it could not be read, as a clause."""
+
+    async def read(
+        self, namespace: str, name: str, kind: str = "Deployment"
+    ) -> tuple[WriteResult, Deployment | None]:
+        """The current Deployment, or object of another kind; None with GONE when it does not exist."""
 
     async def mark(self, deployment: Deployment, mark: str | None) -> WriteResult:
         """Write or remove the mark; CONFLICT when the Deployment has changed since it was read."""
 
     async def autoscaled(self, namespace: str = "") -> tuple[WriteResult, Mapping[str, str]]:
-        """The name of the HorizontalPodAutoscaler of each Deployment that has one, by namespace/name."""
+        """The name of the HorizontalPodAutoscaler of each that has one, by ``Kind namespace/name``."""
 
     async def scale(self, deployment: Deployment, replicas: int, manager: str) -> WriteResult:
         """Write the number of replicas; CONFLICT when the Deployment has changed since it was read."""

@@ -55,7 +55,7 @@ def past_move(record: Record) -> PastMove | None:
         owner=recorded_workload(record.spec),
         name=f"{owner.kind} {namespace}/{owner.name}"
         if surge is None
-        else f"Deployment {namespace}/{surge.deployment}",
+        else f"{surge.kind} {namespace}/{surge.deployment}",
         source=record.spec.from_node,
         fate=fate,
         ended=ended_at(record),

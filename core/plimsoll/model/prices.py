@@ -28,6 +28,11 @@ CAPACITY_TYPE = "karpenter.sh/capacity-type"
 
 _PRICE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)[ _]([A-Z]{3})")
 
+_SAVING = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ([A-Z]{3})/(hour|day|month)")
+
+#: Hours of the units in which savings are given.
+HOURS = {"hour": 1, "day": 24, "month": 720}
+
 Currency = Annotated[str, msgspec.Meta(pattern="^[A-Z]{3}$")]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 
@@ -78,6 +83,20 @@ def price_of(node: Node, table: PriceTable | None = None) -> Price | None:
     rows = [each for each in table.nodes if each.fits(node.labels)]
     best = max(rows, key=lambda each: (bool(each.zone) + bool(each.capacity_type), each.zone), default=None)
     return None if best is None else Price(best.per_hour, table.currency)
+
+
+def saving_of(text: str) -> Price:
+    """A saving such as ``1 EUR/day``, by the hour.
+
+    Raises:
+        ValueError: It cannot be read.
+    """
+    found = _SAVING.fullmatch(text)
+    if found is None:
+        raise ValueError(
+            f'"{text[:64]}" is no saving; write an amount, a currency and a unit, such as "1 EUR/day"'
+        )
+    return Price(float(found[1]) / HOURS[found[3]], found[2])
 
 
 def prices_of(nodes: Iterable[Node], table: PriceTable | None = None) -> dict[str, float]:

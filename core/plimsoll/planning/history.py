@@ -17,7 +17,7 @@ deleting records clears it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 
@@ -119,6 +119,13 @@ _ENDS = {
 FEWEST_FORECASTS = 10
 
 
+#: Seconds within which an autoscaler removes an emptied node; closed nodes are opened then.
+REMOVED_WITHIN_S = 900.0
+
+#: Seconds for which no further node is emptied after one that stayed.
+LEFT_BEHIND_S = 86_400.0
+
+
 class MoveHistory:
     """The past moves as of one moment, and the restrictions that follow.
 
@@ -192,6 +199,30 @@ class MoveHistory:
     def made_since(self, owner: str, strategy: str, moment: float) -> int:
         """How many pods of the owner a strategy has moved since then."""
         return sum(each.ended > moment for each in self._made.get((owner, strategy), ()))
+
+    def left_behind(self, strategy: str, born: Mapping[str, float]) -> str:
+        """Which node a strategy has emptied in vain within the day, in a sentence; "" for none.
+
+        Args:
+            strategy: Its name.
+            born: When each present node was created, in seconds since the epoch.
+        """
+        left = defaultdict[str, list[PastMove]](list)
+        for (_, name), moves in self._made.items():
+            for move in moves if name == strategy else ():
+                left[move.source].append(move)
+        for node, moves in sorted(left.items()):
+            moment = max(each.ended for each in moves)
+            last = [each for each in moves if each.ended > moment - REMOVED_WITHIN_S]
+            if any(each.fate is not MoveOutcome.SETTLED for each in last):
+                continue  # it was opened again, and not emptied
+            age = self._now - moment
+            if born.get(node, moment + 1) <= moment and REMOVED_WITHIN_S <= age < LEFT_BEHIND_S:
+                return (
+                    f"node {node} was emptied at {_clock(moment)} and is still there: nothing removes empty"
+                    f" nodes, so none is emptied before {_clock(moment + LEFT_BEHIND_S)}"
+                )
+        return ""
 
     def still_over(self, owner: str, strategy: str, over: frozenset[str]) -> Refusal | None:
         """Why a strategy leaves the owner's pods alone: its latest move has not helped one of its nodes.

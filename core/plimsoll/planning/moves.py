@@ -27,6 +27,9 @@ from plimsoll.planning.limits import Ceiling, Limits, Workload, workload_key
 from plimsoll.planning.surges import Deployments, Surge
 from plimsoll.toolkit.descheduling.disruption_signals import removal
 
+#: Why a node is no target, as a clause.
+TO_BE_EMPTIED = "is to be emptied"
+
 #: The least gain if only the score justifies a move, as a share of the possible maximum.
 SCORE_GAIN = 0.01
 
@@ -126,6 +129,7 @@ class RebalancingConfig(PolicyFigures, frozen=True):
         surge: Whether pods that are protected from eviction are moved by a rollout of their Deployment.
         hold: Why no move is made whatever the plan says, such as a stop; None if moves are made.
         distrust: Why pods whose targets are forecasts stay for now; None if they may go.
+        leaving: Names of nodes that are to be emptied, by this policy or another: no pod is moved there.
     """
 
     strategies: Sequence[Strategy]
@@ -141,6 +145,7 @@ class RebalancingConfig(PolicyFigures, frozen=True):
     own_evictors: Mapping[int, Sequence[Evictor]] = field(default_factory=dict)
     hold: Refusal | None = None
     distrust: Refusal | None = None
+    leaving: frozenset[str] = frozenset()
 
     def profile_of(self, pod: PodInfo) -> Profile | None:
         """The profile that places the pod's replacement; None if none is known or assumed."""
@@ -173,9 +178,9 @@ class RebalancingConfig(PolicyFigures, frozen=True):
 
     def exclusion(self, node: Node) -> str:
         """Why the node may be no target, as a clause; "" if it may."""
-        if self.targets.is_empty or self.targets.matches(node.labels):
-            return removal(node)
-        return "is excluded by the policy's target selector"
+        if not (self.targets.is_empty or self.targets.matches(node.labels)):
+            return "is excluded by the policy's target selector"
+        return TO_BE_EMPTIED if node.name in self.leaving else removal(node)
 
 
 #: Monotonic seconds. Planning reads no clock of its own: the caller of a plan gives it one.
@@ -250,6 +255,7 @@ class Move(Struct, frozen=True):
         whole: Uids of the pods of these moves; empty without such a group.
         waits: Whether it starts only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
+        unsurged: Why it is evicted though the policy asks for surges, in a clause; "" if it does not.
         renews: Whether its purpose is a fresh pod, so that the pod's own node is as good as another.
         load: Its effect on the load of both nodes, for a strategy that moves pods by load.
         proven_with: What the replacement requests otherwise than the pod, as a clause; "" for nothing.
@@ -275,6 +281,7 @@ class Move(Struct, frozen=True):
     whole: frozenset[str] = frozenset()
     waits: bool = False
     surge: Surge | None = None
+    unsurged: str = ""
     maximum: int | None = None
     renews: bool = False
     load: LoadChange | None = None

@@ -5,7 +5,8 @@ exactly if the Deployment wants one pod, may have one more and none fewer, and i
 single pods stay protected, and the refusal names the missing condition.
 
 Of several replicas, one moves by one replica more and then one less, if no autoscaler or GitOps tool decides
-on their number. Where that is not possible, the pod is evicted as usual.
+on their number; so does one of a CloneSet or an Argo Rollout, and the only one of these. Where that is not
+possible, the pod is evicted as usual.
 """
 
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.counted import counted
 from plimsoll.model.kinds.deployment import DELETION_COST, Deployment
+from plimsoll.model.kinds.scaled_workloads import SCALED
 from plimsoll.planning.limits import Workload, workload_key
 
 #: The reason of refusals of pods that a surge cannot move.
@@ -33,6 +35,7 @@ class Surge(Struct, frozen=True):
         template: Digest of the pod template, which the rollout changes only in its mark; "" without rollout.
         before: The template's mark before the rollout; None without one.
         replicas: The wanted number of pods before and after a surge without a rollout; None for a rollout.
+        kind: That of the object ``deployment``; another one only without a rollout.
     """
 
     deployment: str
@@ -40,10 +43,11 @@ class Surge(Struct, frozen=True):
     template: str = ""
     before: str | None = None
     replicas: int | None = None
+    kind: str = "Deployment"
 
     def workload(self, namespace: str) -> Workload:
         """The Deployment of the moved pod: ReplicaSets change with each rollout."""
-        return Workload(workload_key(namespace, self.uid), f"Deployment {namespace}/{self.deployment}")
+        return Workload(workload_key(namespace, self.uid), f"{self.kind} {namespace}/{self.deployment}")
 
 
 class Deployments(Struct, frozen=True):
@@ -51,13 +55,15 @@ class Deployments(Struct, frozen=True):
 
     Attributes:
         problem: Why they are not known, in a sentence; empty if they are.
-        autoscaled: The HorizontalPodAutoscaler of each Deployment that has one, by namespace/name; None if
-            they are not known.
+        autoscaled: The HorizontalPodAutoscaler of each that has one, by ``Kind namespace/name``; None if they
+            are not known.
+        unread: Why no objects of another kind are known, in a clause, by kind.
     """
 
     by_uid: Mapping[str, Deployment] = field(default_factory=dict)
     problem: str = ""
     autoscaled: Mapping[str, str] | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 class Surging:
@@ -76,10 +82,12 @@ class Surging:
         return Refusal(NO_SURGE, f"{refusal.message}, and no surge can move it: {found}")
 
     def of(self, pod: PodInfo) -> Surge | str:
-        """The rollout that would move the pod, or the missing condition."""
+        """The surge that moves a pod which may not be evicted, or the missing condition."""
         deployment = self._movable(pod)
         if isinstance(deployment, str):
             return deployment
+        if deployment.kind != "Deployment":
+            return self._one_more(deployment, pod)
         missing = obstacle(deployment) or self._tied(pod)
         if missing:
             return missing
@@ -87,17 +95,27 @@ class Surging:
             deployment.metadata.name, deployment.metadata.uid, deployment.template_digest(), deployment.surged
         )
 
-    def of_several(self, pod: PodInfo) -> Surge | str:
-        """The surge by one replica more that would move the pod, or the missing condition."""
+    def at_best(self, pod: PodInfo) -> Surge | str:
+        """The surge that moves a pod which may as well be evicted, or the missing condition.
+
+        The only one leaves by a rollout, one of several by one replica more.
+        """
         deployment = self._movable(pod)
         if isinstance(deployment, str):
             return deployment
+        if deployment.spec.replicas == 1:
+            return self.of(pod)
+        return self._one_more(deployment, pod)
+
+    def _one_more(self, deployment: Deployment, pod: PodInfo) -> Surge | str:
+        """The surge by one replica more, or the missing condition."""
         missing = obstacle_of_several(deployment, self._deployments.autoscaled) or self._tied(pod)
         if not missing and DELETION_COST in pod.pod.metadata.annotations:
             missing = f"it has the annotation {DELETION_COST} of somebody else"
         if missing:
             return missing
-        return Surge(deployment.metadata.name, deployment.metadata.uid, replicas=deployment.spec.replicas)
+        meta, replicas = deployment.metadata, deployment.spec.replicas
+        return Surge(meta.name, meta.uid, replicas=replicas, kind=deployment.kind)
 
     def _movable(self, pod: PodInfo) -> Deployment | str:
         """The Deployment of a pod that can be moved at all, or the missing condition."""
@@ -114,14 +132,19 @@ class Surging:
         owner = pod.pod.metadata.controller
         if owner is None:
             return "it has no controller"
-        if owner.kind != "ReplicaSet":
-            return f"its owner is a {owner.kind}, only the pod of a Deployment can be surged"
-        above = self._objects.above(pod.pod)
-        if above is None or above.kind != "Deployment":
+        if owner.kind == "StatefulSet":
+            return "its owner is a StatefulSet, and one replica more has another ordinal"
+        above = self._objects.above(pod.pod) if owner.kind == "ReplicaSet" else owner
+        if above is None or (owner is not above and above.kind not in SCALED):
             return f"ReplicaSet {owner.name} belongs to no Deployment"
+        if above.kind not in SCALED:
+            return (
+                f"its owner is a {owner.kind}, only pods of Deployments, Rollouts and CloneSets can be surged"
+            )
         deployment = self._deployments.by_uid.get(above.uid)
         if deployment is None or deployment.metadata.namespace != pod.namespace:
-            return f"Deployment {above.name} is gone, or came after the run began"
+            unread = self._deployments.unread.get(above.kind)
+            return unread or f"{above.kind} {above.name} is gone, or came after the run began"
         return deployment
 
     def _tied(self, pod: PodInfo) -> str:
@@ -153,26 +176,26 @@ def obstacle(deployment: Deployment) -> str:
 
 def obstacle_of_several(deployment: Deployment, autoscaled: Mapping[str, str] | None) -> str:
     """The first condition for one replica more that a Deployment does not meet, "" if it meets all."""
-    name = deployment.metadata.name
-    if deployment.spec.replicas <= 1:
-        return f"Deployment {name} wants {counted(deployment.spec.replicas, 'replica')}"
+    if deployment.spec.replicas < (2 if deployment.kind == "Deployment" else 1):
+        return f"{deployment} wants {counted(deployment.spec.replicas, 'replica')}"
+    if deployment.hindrance:
+        return f"{deployment} {deployment.hindrance}"
     if autoscaled is None:
-        return f"whether an autoscaler decides on the replicas of Deployment {name} could not be read"
+        return f"whether an autoscaler decides on the replicas of {deployment} could not be read"
     keeper = deployment.keeper
-    if deployment.key in autoscaled:
-        keeper = f"HorizontalPodAutoscaler {autoscaled[deployment.key]}"
+    if deployment.scaled in autoscaled:
+        keeper = f"HorizontalPodAutoscaler {autoscaled[deployment.scaled]}"
     if keeper:
-        return f"{keeper} decides on the replicas of Deployment {name}"
+        return f"{keeper} decides on the replicas of {deployment}"
     return _unrest(deployment)
 
 
 def _unrest(deployment: Deployment) -> str:
     """Why this is no moment for a surge of a Deployment, "" if it is one."""
-    name = deployment.metadata.name
     if deployment.metadata.deletion_timestamp is not None:
-        return f"Deployment {name} is being deleted"
+        return f"{deployment} is being deleted"
     if deployment.spec.paused:
-        return f"Deployment {name} is paused"
+        return f"{deployment} is paused"
     if not deployment.is_settled:
-        return f"a rollout of Deployment {name} is under way"
+        return f"a rollout of {deployment} is under way"
     return ""

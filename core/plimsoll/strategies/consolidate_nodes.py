@@ -10,6 +10,18 @@ Formula::
 
 Either all pods of the node leave, each for its proven place, or none of them.
 
+With ``minSavingPerRestart`` a node is worth emptying only if::
+
+    price of the node per hour >= minSavingPerRestart per hour * pods that leave
+
+and nodes that save most for each pod come first. The price is what the node states (ADR 58); a node without
+one, or in another currency, is left unchanged. Each pod that leaves is one restart, replacement first or not.
+
+With ``headroom`` a node is emptied only if afterwards so many further pods of that size fit the other nodes,
+in total or in each zone; where they did not fit before, their number may not decrease::
+
+    places(node) = min over r of floor((allocatable[r] - requested[r]) / size[r]), at most its free pods
+
 With ``deviceThresholds`` a node is a candidate only if its use of each such class of devices is also within
 the threshold, and targets are filled up with devices first. The proof finds devices for the pods.
 
@@ -19,9 +31,10 @@ strategies and from the peak that moves by load keep.
 Edges: pods of DaemonSets and static pods stay; terminating pods do not count; a single pod that is protected,
 or has no place, keeps its node unchanged. Nodes in use are those with pods that could leave: an empty node is
 no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with an annotation or label that
-forbids autoscalers to remove it (``docs/reference/signals.md``), or that is starting, is left unchanged. The
-limits of the policy apply, except ``perNode``. Pods of one owner leave one after another, each when the
-previous pod's replacement is Ready.
+forbids autoscalers to remove it (``docs/reference/signals.md``), that is starting, or younger than
+``youngSeconds``, is left unchanged. Nodes that are to be drained are no targets. A node that was emptied and
+is still there a quarter of an hour later ends consolidation for a day. The limits of the policy apply, except
+``perNode``. Pods of one owner leave one after another, each when the previous pod's replacement is Ready.
 Source: our own; descheduler's issues 725 and 1461 request it.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
@@ -49,10 +62,15 @@ from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Vi
 from plimsoll.framework.descheduling.measurements import Protected
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates
 from plimsoll.framework.selectors import is_closed
+from plimsoll.toolkit.descheduling.headroom import HeadroomArg, places, shortage
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 from plimsoll.toolkit.descheduling.node_usage import NodeUsage, RequestedUsage
 from plimsoll.toolkit.descheduling.node_utilization import Percentages, check_thresholds
+from plimsoll.toolkit.descheduling.savings import LeastSaving
 from plimsoll.toolkit.descheduling.starting_nodes import kept
+
+#: Seconds for which a node is young where money is weighed, as in cluster-autoscaler.
+YOUNG_S = 600
 
 #: Number of nodes whose markers are reported.
 REMARKS = 3
@@ -78,10 +96,26 @@ class ConsolidateNodesArgs(PluginArgs):
         " emptying.",
     )
     nodes: StrictInt = Field(default=1, ge=1, description="Nodes to empty in one cycle, at most.")
+    min_saving_per_restart: StrictStr | None = Field(
+        default=None,
+        description='What emptying a node must save for each pod that restarts, such as "1 EUR/day": an '
+        "amount, a currency, and hour, day or month (30 days). Left out, prices do not matter.",
+    )
+    young_seconds: StrictInt | None = Field(
+        default=None,
+        ge=0,
+        description="Seconds after its creation from which a node may be emptied; left out, 600 with "
+        "minSavingPerRestart, otherwise 0.",
+    )
+    headroom: list[HeadroomArg] = Field(
+        default=[], description="Further pods that must still fit once a node is emptied."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         check_thresholds(self.thresholds)
+        if self.min_saving_per_restart is not None:
+            LeastSaving.of(self.min_saving_per_restart)
         return self
 
 
@@ -97,22 +131,34 @@ class ConsolidateNodes(Strategy):
     def __init__(self, args: ConsolidateNodesArgs) -> None:
         self.args = args
         self._usage = RequestedUsage(args.thresholds)
+        asked = args.min_saving_per_restart
+        self._saving = None if asked is None else LeastSaving.of(asked)
+        self._young_s = YOUNG_S if args.young_seconds is None and asked else args.young_seconds or 0
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """One bundle for each node that can be emptied."""
         found = self._usage.nodes(context)
-        targets = {
+        in_use = {
             each.name
             for each in found
             if not is_closed(each.node) and any(map(may_leave, context.placed(each.name)))
         }
+        targets = set(filter(context.prospects.is_target, in_use))
         uses = self._device_uses(context)
-        sources = [each for each in found if each.name in targets and self._is_source(each, uses, context)]
-        sources.sort(key=lambda each: (max(*self._shares(each), *_percents(each.node, uses), 0.0), each.name))
+        sources = [each for each in found if each.name in in_use and self._is_source(each, uses, context)]
+        sources.sort(
+            key=lambda each: (
+                -self._saved(each.node, context),
+                max(*self._shares(each), *_percents(each.node, uses), 0.0),
+                each.name,
+            )
+        )
         context.remarks += [
             f"node {each.name} is not emptied: {why}"
             for each in found
-            if each.name in targets and (why := kept(each.node, context))
+            if each.name in in_use
+            and self._is_little_used(each, uses)
+            and (why := self._kept(each.node, context))
         ][:REMARKS]
         emptied, filled = 0, set[str]()
         for source in sources:
@@ -148,11 +194,28 @@ class ConsolidateNodes(Strategy):
         return frozenset(found)
 
     def _is_source(self, usage: NodeUsage, uses: DeviceUses, context: StrategyContext) -> bool:
-        return (
-            all(usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items())
-            and all(use.percent(usage.node) <= line for use, line in uses)
-            and not kept(usage.node, context)
-        )
+        return self._is_little_used(usage, uses) and not self._kept(usage.node, context)
+
+    def _is_little_used(self, usage: NodeUsage, uses: DeviceUses) -> bool:
+        return all(
+            usage.percent.get(name, 0.0) <= line for name, line in self.args.thresholds.items()
+        ) and all(use.percent(usage.node) <= line for use, line in uses)
+
+    def _kept(self, node: Node, context: StrategyContext) -> str:
+        """Why the node is left unchanged, whatever its use; "" if it is not."""
+        created = node.metadata.creation_timestamp
+        if created is not None and (age := (context.now - created).total_seconds()) < self._young_s:
+            return f"it is {max(age, 0):.0f} s old, less than youngSeconds {self._young_s}"
+        if (why := kept(node, context)) or self._saving is None:
+            return why
+        return self._saving.objection(node, self._restarts(node, context))
+
+    def _restarts(self, node: Node, context: StrategyContext) -> int:
+        return sum(map(may_leave, context.placed(node.name)))
+
+    def _saved(self, node: Node, context: StrategyContext) -> float:
+        """What emptying the node saves for each restart; 0 where prices do not matter."""
+        return 0.0 if self._saving is None else self._saving.by_restart(node, self._restarts(node, context))
 
     def _device_uses(self, context: StrategyContext) -> DeviceUses:
         """The use of each class of devices that has a threshold, with the threshold."""
@@ -176,6 +239,7 @@ class ConsolidateNodes(Strategy):
         # Largest pods first: small ones fit into the remaining room.
         pods.sort(key=lambda pod: (-self._bulk(pod, source.node, context), low_to_high(pod.pod), pod.key))
         placed = []
+        rooms = [places(each, "", context) for each in self.args.headroom]
         with context.prospects.attempt() as attempt:
             for pod in pods:
                 target = self._target(pod, targets, context)
@@ -188,6 +252,11 @@ class ConsolidateNodes(Strategy):
                     return None
                 attempt.move(pod, target)
                 placed.append(Candidate(pod, source.name, reason, target))
+            for asked, before in zip(self.args.headroom, rooms, strict=True):
+                if missing := shortage(asked, before, places(asked, source.name, context)):
+                    message = f"{missing}, so node {source.name} is not emptied"
+                    context.protected.append(Protected(pods[0], reason, Refusal("NoHeadroom", message)))
+                    return None
         return Bundle(tuple(placed), one_by_one=True)
 
     def _bulk(self, pod: PodInfo, node: Node, context: StrategyContext) -> float:

@@ -90,11 +90,11 @@ class DrainNodes(Strategy):
     def __init__(self, args: DrainNodesArgs) -> None:
         self.args = args
         self._nodes = frozenset(args.nodes)
-        self._closed = self._nodes | set(args.avoided)
+        self.to_empty = self._nodes | set(args.avoided)
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """One bundle for each node that can be emptied."""
-        others = [name for name in context.cluster.rows if name not in self._closed]
+        others = [name for name in context.cluster.rows if name not in self.to_empty]
         destinations = Destinations.among(frozenset(others))
         accepted, zones = 0, Counter(self.args.busy_zones)
         for name in self.args.nodes:

@@ -98,9 +98,7 @@ class MirroredObjects:
         self.policies = sorted((each for each in policies if each is not None), key=_age)
         self.deployments = {each.uid: each for each in _read(content, DEPLOYMENTS, Deployment, skipping)}
         scalers = _read(content, SCALERS, HorizontalPodAutoscaler, skipping)
-        self.autoscaled = (
-            {each.deployment: each.name for each in scalers} if SCALERS in content.objects else None
-        )
+        self.autoscaled = {each.scaled: each.name for each in scalers} if SCALERS in content.objects else None
         usage = content.usage
         if usage.nodes or usage.pods:
             keeper = LoadKeeper(self.cache.cluster, ONE_READING)

@@ -111,6 +111,9 @@ REASONS: Mapping[str, ReasonMeaning] = MappingProxyType(
         ),
         "NoDestination": ReasonMeaning("no node that takes it serves the strategy's purpose", _ROOM),
         "NoFeasibleNode": ReasonMeaning("no node takes the replacement", _ROOM),
+        "NoHeadroom": ReasonMeaning(
+            "its node is not emptied, to keep room for further pods", page="rebalancing/emptying-nodes.md"
+        ),
         "NoOtherNode": ReasonMeaning("only its own node takes it", _ROOM),
         "NoRoom": ReasonMeaning("no node has room for the replacement", _ROOM),
         "NoRoomBeside": ReasonMeaning(

@@ -33,6 +33,7 @@ from plimsoll.model.columns.queue_usage import ReclaimTimes
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.kinds.scaled_workloads import SCALED
 from plimsoll.model.names import RecordKey
 from plimsoll.planning import context
 from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, under_way
@@ -357,6 +358,7 @@ class ClusterState:
             self.objects.deployments,
             problem and f"Deployments are not known: {problem}",
             self.objects.autoscaled,
+            {kind: f"{kind}s are read by the operator only" for kind in SCALED.keys() - {"Deployment"}},
         )
 
     # -- reservations --------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.framework import Node
 from plimsoll.model.taints import CONSOLIDATING, is_closed
+from plimsoll.planning.history import REMOVED_WITHIN_S
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.objects import NodeCloser
 from plimsoll.ports.observer import Observer
@@ -28,7 +29,7 @@ from plimsoll.timing.task_sets import first_of
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 
 #: Seconds that an emptied node stays closed.
-KEPT_S = 900.0
+KEPT_S = REMOVED_WITHIN_S
 
 #: Seconds between two checks of the closed nodes.
 LOOK_AFTER_S = 5.0

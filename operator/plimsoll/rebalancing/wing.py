@@ -420,6 +420,7 @@ class RebalancingWing:
             clock,
             observer,
         )
+        parts.configs.emptied = moves.machine.emptied
         self._rules = RuleStatuses(cluster, ports.rules, moves.contexts.hourly, clock, observer)
         self.approvals, self.retention, self.take_records = records.approvals, records.retention, records.take
         self.subscribers = self._subscribers(moves.targets)

@@ -1,7 +1,9 @@
-"""Reads Deployments, and writes what surges need: a mark, a number of replicas, a pod's cost of deletion."""
+"""Reads Deployments, and writes what surges need: a mark, a number of replicas, a pod's cost of deletion.
+
+Rollouts and CloneSets are read as Deployments where the API server has them.
+"""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TypeVar
 
 import msgspec
 
@@ -11,17 +13,13 @@ from plimsoll.kube.session.session import Session
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import DELETION_COST, SURGED, Deployment
-from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.scaled_workloads import SCALED
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-
-PATH = "/apis/apps/v1/deployments"
 
 AUTOSCALERS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
 #: The field manager of costs of deletion, and the least cost.
 CHOOSER, LEAST = "plimsoll-surge", str(-(2**31) + 1)
-
-ObjectT = TypeVar("ObjectT", bound=ApiObject)
 
 DONE = WriteResult(WriteOutcome.DONE)
 
@@ -50,40 +48,61 @@ class DeploymentRollouts:
     async def list(self) -> tuple[WriteResult, Sequence[Deployment]]:
         """All Deployments, page by page; templates are kept only for those with one replica."""
         try:
-            return DONE, [_slim(each) async for each in self._all(PATH, Deployment)]
+            return DONE, [_slim(each) async for each in self._all_of("Deployment")]
         except APIError as exc:
             return answer_of(exc), ()
         except DecodeError as exc:
             return WriteResult(WriteOutcome.UNKNOWN, str(exc)), ()
 
     async def autoscaled(self, namespace: str = "") -> tuple[WriteResult, Mapping[str, str]]:
-        """The name of the HorizontalPodAutoscaler of each Deployment that has one, by namespace/name."""
+        """The name of the HorizontalPodAutoscaler of each that has one, by ``Kind namespace/name``."""
         path = AUTOSCALERS if not namespace else AUTOSCALERS.replace("/v2/", f"/v2/namespaces/{namespace}/")
         found = {}
         try:
-            async for each in self._all(path, HorizontalPodAutoscaler):
-                found[each.deployment] = each.name
+            async for item in self._all(path):
+                each = decode(HorizontalPodAutoscaler, item)
+                found[each.scaled] = each.name
         except APIError as exc:
             return answer_of(exc), {}
         except DecodeError as exc:
             return WriteResult(WriteOutcome.UNKNOWN, str(exc)), {}
         return DONE, found
 
-    async def _all(self, path: str, kind: type[ObjectT]) -> AsyncIterator[ObjectT]:
+    async def others(self) -> tuple[Sequence[Deployment], Mapping[str, str]]:
+        """Rollouts and CloneSets, and by kind why they could not be read; none where they are not served."""
+        found: list[Deployment] = []
+        unread = {}
+        for kind in SCALED.keys() - {"Deployment"}:
+            try:
+                found += [_slim(each) async for each in self._all_of(kind)]
+            except (APIError, DecodeError) as exc:
+                is_served = not isinstance(exc, APIError) or answer_of(exc).verdict is not WriteOutcome.GONE
+                unread[kind] = (
+                    f"the {kind}s could not be read: {exc}" if is_served else f"no {kind}s are served"
+                )
+        return found, unread
+
+    async def _all_of(self, kind: str) -> AsyncIterator[Deployment]:
+        async for item in self._all(SCALED[kind].path()):
+            yield SCALED[kind].read(item)
+
+    async def _all(self, path: str) -> AsyncIterator[msgspec.Raw]:
         params = {"limit": str(PAGE)}
         while True:
             page = decode(_Page, await self._session.request("GET", path, params=params, timeout_s=TIMEOUT_S))
             for item in page.items:
-                yield decode(kind, item)
+                yield item
             if not page.metadata.token:
                 return
             params["continue"] = page.metadata.token
 
-    async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
-        """One Deployment; None with GONE when it does not exist."""
+    async def read(
+        self, namespace: str, name: str, kind: str = "Deployment"
+    ) -> tuple[WriteResult, Deployment | None]:
+        """One object of this kind; None with GONE when it does not exist."""
         try:
-            content = await self._session.request("GET", _path(namespace, name))
-            return DONE, decode(Deployment, content)
+            content = await self._session.request("GET", SCALED[kind].path(namespace, name))
+            return DONE, SCALED[kind].read(content)
         except APIError as exc:
             return answer_of(exc), None
         except DecodeError as exc:
@@ -96,7 +115,8 @@ class DeploymentRollouts:
             "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
             "spec": {"template": {"metadata": {"annotations": {SURGED: mark}}}},
         }
-        return await self._session.merge(_path(metadata.namespace, metadata.name), body)
+        path = SCALED[deployment.kind].path(metadata.namespace, metadata.name)
+        return await self._session.merge(path, body)
 
     async def scale(self, deployment: Deployment, replicas: int, manager: str) -> WriteResult:
         """Write the number of replicas through the subresource, if the Deployment still has this version."""
@@ -105,7 +125,7 @@ class DeploymentRollouts:
             "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
             "spec": {"replicas": replicas},
         }
-        path = f"{_path(metadata.namespace, metadata.name)}/scale"
+        path = f"{SCALED[deployment.kind].path(metadata.namespace, metadata.name)}/scale"
         return await self._session.merge(path, body, params={"fieldManager": manager})
 
     async def prefer(self, namespace: str, name: str, uid: str, *, leaves: bool) -> WriteResult:
@@ -124,10 +144,6 @@ class DeploymentRollouts:
             content_type=APPLY_PATCH,
             params={"fieldManager": CHOOSER},
         )
-
-
-def _path(namespace: str, name: str) -> str:
-    return f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
 
 
 def _slim(deployment: Deployment) -> Deployment:

@@ -9,20 +9,28 @@ import msgspec
 import pytest
 
 from planning.surge_builders import a_deployment
+from plimsoll.api.v1alpha1.eviction import EvictionStatus
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.framework import ClusterObjects
 from plimsoll.model.kinds.deployment import FieldManager, surger_of
 from plimsoll.planning.surges import obstacle_of_several
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.events import PodGone, ReplacementReady, ReplacementReturned, TimedOut
+from plimsoll.rebalancing.moves.events import (
+    PodGone,
+    ProcessRestarted,
+    ReplacementReady,
+    ReplacementReturned,
+    TimedOut,
+)
 from plimsoll.rebalancing.moves.events import RolloutAnswered as Answered
 from plimsoll.rebalancing.moves.events import RolloutSight as Sight
 from plimsoll.rebalancing.moves.instructions import LowerReplicas, RevertRollout, StartRollout
 from plimsoll.rebalancing.moves.state import Landing, MoveStage, TimerName
+from plimsoll.rebalancing.moves.transition import Step
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
-from plimsoll.rebalancing.surges.transitions import TABLE
+from plimsoll.rebalancing.surges.transitions import TABLE, recovered
 from plimsoll.testing.fakes.evictions import OF_REPLICAS, FakeRollouts
-from rebalancing.moves.cells import NOW, a_ready, a_state, taken
+from rebalancing.moves.cells import NOW, FakeSurroundings, a_ready, a_state, facts, taken
 from rebalancing.moves.moved import KEY, a_spec
 
 if TYPE_CHECKING:
@@ -140,11 +148,11 @@ def test_who_keeps_the_number(manager: str, operation: str, subresource: str, *,
         (three(), None, "whether an autoscaler decides on the replicas of Deployment web could not be read"),
         (
             three(),
-            {"default/web": "w"},
+            {"Deployment default/web": "w"},
             "HorizontalPodAutoscaler w decides on the replicas of Deployment web",
         ),
         (OWNED, {}, "Shop x decides on the replicas of Deployment web"),
-        (three(), {"other/web": "w"}, ""),
+        (three(), {"CloneSet default/web": "w"}, ""),
     ],
 )
 def test_the_missing_condition_is_named(found: Deployment, autoscaled: Any, said: str) -> None:
@@ -165,7 +173,11 @@ def reverting(reason: str, phase: Phase) -> Any:
 
 SAID, LATER = frozenset({StartRollout.asks}), ["RetryAt replacement +5"]
 LOWER = ["RetryAt leaving +900", "LowerReplicas"]
-REVERT = ["WriteRecord Surging/TakingBack", "RevertRollout"]
+
+
+def revert(why: str) -> list[str]:
+    """It is taken back, and the record says why."""
+    return [f"WriteRecord Surging/{why}", "RevertRollout"]
 
 
 @pytest.mark.parametrize(
@@ -178,12 +190,12 @@ REVERT = ["WriteRecord Surging/TakingBack", "RevertRollout"]
         (surging(), Answered(KEY, Sight.LOWERED, LOST), "Su", []),
         (surging(pod_gone=True), Answered(KEY, Sight.LOWERED, LOST), "X", "Settled"),
         (surging(is_lowered=True), PodGone(KEY), "X", "Settled"),
-        (surging(), Answered(KEY, Sight.CHANGED, FORBIDDEN), "Rv", REVERT),
-        (surging(), Answered(KEY, Sight.CHANGED, DONE), "Rv", REVERT),
+        (surging(), Answered(KEY, Sight.CHANGED, FORBIDDEN), "Rv", revert("SurgeRefused")),
+        (surging(), Answered(KEY, Sight.CHANGED, DONE), "Rv", revert("Changed")),
         (reverting("Changed", Phase.CANCELLED), Answered(KEY, Sight.CHANGED, DONE), "X", "Cancelled"),
         (reverting("SurgeRefused", Phase.FAILED), Answered(KEY, Sight.UNTOUCHED, DONE), "X", "Failed"),
-        (surging(), TimedOut(KEY, TimerName.LEAVING), "Rv", REVERT),
-        (surging(was_ready=False), ReplacementReturned(KEY, a_ready(node="bad")), "Rv", REVERT),
+        (surging(), TimedOut(KEY, TimerName.LEAVING), "Rv", revert("OldPodStays")),
+        (surging(was_ready=False), ReplacementReturned(KEY, a_ready(node="bad")), "Rv", revert("SameNode")),
         (surging(was_ready=False, awaits=SAID), ReplacementReturned(KEY, a_ready(node="bad")), "Su", LATER),
         (surging(awaits=SAID), TimedOut(KEY, TimerName.LEAVING), "Su", ["RetryAt leaving +5"]),
         (surging(was_ready=False, replacement=None), Answered(KEY, Sight.LOWERED, DONE), "X", "Cancelled"),
@@ -230,6 +242,54 @@ def test_a_surge_taken_back_twice_ends_as_it_was_to_end(
     assert (waiting.stage, first) == (MoveStage.SURGING, LATER)
     assert (again.stage, second[-1]) == (MoveStage.REVERTING, "RevertRollout")
     assert (after.stage, after.phase, after.reason) == (MoveStage.CLOSED, phase, reason)
+
+
+@pytest.mark.parametrize(
+    ("state", "event"),
+    [
+        (surging(), Answered(KEY, Sight.CHANGED, DONE)),
+        (surging(), Answered(KEY, Sight.UNTOUCHED, DONE)),
+        (surging(pod_gone=True), Answered(KEY, Sight.GONE, DONE)),
+        (surging(), Answered(KEY, Sight.CHANGED, CONFLICT)),
+        (surging(), Answered(KEY, Sight.CHANGED, FORBIDDEN)),
+        (surging(), TimedOut(KEY, TimerName.LEAVING)),
+        (surging(was_ready=False), ReplacementReturned(KEY, a_ready(node="bad"))),
+        (surging(was_ready=False, replacement=None), TimedOut(KEY, TimerName.REPLACEMENT)),
+    ],
+)
+@pytest.mark.parametrize("pod_seen", [True, False])
+def test_a_restart_in_between_changes_no_ending(state: Any, event: Any, *, pod_seen: bool) -> None:
+    """The record says why the surge is taken back; the ready replacement, seen again, is no news."""
+    before, _ = taken(TABLE, state, event, now=NOW)
+    done = Answered(KEY, Sight.UNTOUCHED, DONE)
+    expected, _ = taken(TABLE, before, done, now=NOW)
+    status = EvictionStatus(phase=Phase.SURGING, reason=before.reason, message=before.message)
+    new = a_state(
+        MoveStage.NEW,
+        spec=SPEC,
+        phase=Phase.SURGING,
+        reason=before.reason,
+        message=before.message,
+        holds=False,
+    )
+    step = Step(new, NOW, FakeSurroundings())  # type: ignore[arg-type] # a fake has only what is used
+
+    assert recovered(
+        step, ProcessRestarted(KEY, SPEC, status, pod=None if state.pod_gone else facts("web-1", "bad"))
+    )
+    after = step.state
+    pod = before.replacement
+    if pod is not None and pod_seen:
+        kind = ReplacementReturned if pod.node == SPEC.from_node else ReplacementReady
+        after, _ = taken(TABLE, after, kind(KEY, pod), now=NOW)
+    after, ordered = taken(TABLE, after, TimedOut(KEY, TimerName.REPLACEMENT), now=NOW)
+    after, _ = taken(TABLE, after, done, now=NOW)
+
+    assert ordered[-1] == "RevertRollout"
+    assert (after.stage, after.phase, after.reason) == (MoveStage.CLOSED, expected.phase, expected.reason)
+    assert after.message.removeprefix("no replacement came within 0 s") == expected.message.removeprefix(
+        "no replacement came within 300 s"
+    )
 
 
 @pytest.mark.parametrize(

@@ -642,5 +642,5 @@ async def test_the_only_pod_of_a_stateful_set_stays() -> None:
 
     refused = scene.statuses.statuses[POLICY]["counts"]["refused"]
     assert [each["reason"] for each in refused] == ["NoSurge"]
-    assert "its owner is a StatefulSet, only the pod of a Deployment can be surged" in refused[0]["message"]
+    assert "its owner is a StatefulSet, and one replica more has another ordinal" in refused[0]["message"]
     assert OLD.name == old.name

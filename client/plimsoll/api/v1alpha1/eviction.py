@@ -77,8 +77,13 @@ class BundleReference(Resource):
 class SurgeReference(Resource):
     """The rollout, or the replica more, that moves the pod instead of an eviction."""
 
-    deployment: ObjectName = Field(description="Name of the Deployment.")
-    uid: Uid = Field(description="Uid of the Deployment.")
+    deployment: ObjectName = Field(description="Name of the Deployment, Rollout or CloneSet whose pod moves.")
+    uid: Uid = Field(description="Uid of the Deployment, Rollout or CloneSet.")
+    kind: Literal["Deployment", "Rollout", "CloneSet"] = Field(
+        default="Deployment",
+        description="Kind of the object that is scaled or rolled out; Rollout is that of Argo (argoproj.io), "
+        "CloneSet that of OpenKruise (apps.kruise.io).",
+    )
     template: str | None = Field(
         default=None,
         min_length=1,
@@ -94,7 +99,7 @@ class SurgeReference(Resource):
     )
     replicas: int | None = Field(
         default=None,
-        ge=2,
+        ge=1,
         le=2**31 - 1,
         description="For one of several replicas, which moves without a rollout: their number before it is "
         "raised by one, and after it is lowered again.",

@@ -51,6 +51,9 @@ class Prospects(Protocol):
         failing plugin takes part, or the target is only a forecast.
         """
 
+    def is_target(self, node: str) -> bool:
+        """Whether pods may be moved to the node of this name at all."""
+
     def what_if(self, pod: PodInfo) -> WhatIf | None:
         """The filter results for a pending pod if other pods left; None as above."""
 
@@ -96,6 +99,10 @@ class Nowhere:
     def feasible(self, pod: PodInfo) -> RowArray | None:
         """None."""
         return None
+
+    def is_target(self, node: str) -> bool:
+        """True."""
+        return True
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
         """None."""

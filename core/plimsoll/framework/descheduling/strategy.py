@@ -11,7 +11,7 @@ One interface serves every planner (docs/adr/0005): Upstream answers as deschedu
 only after it has proven that the pod has a better place. A strategy never evicts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -100,6 +100,20 @@ class EmptiesNodes(Protocol, metaclass=Structural):
 def empties_nodes(strategy: object) -> bool:
     """Whether the strategy (class or instance) moves all pods of a node away."""
     return isinstance(strategy, EmptiesNodes) and strategy.empties_nodes
+
+
+@runtime_checkable
+class NamesNodes(Protocol, metaclass=Structural):
+    """A strategy whose arguments name the nodes that it empties, now or later."""
+
+    @property
+    def to_empty(self) -> frozenset[str]:
+        """Their names; no pod is moved there."""
+
+
+def nodes_to_empty(strategies: Iterable[Strategy]) -> frozenset[str]:
+    """The nodes that the arguments of these strategies name."""
+    return frozenset[str]().union(*(each.to_empty for each in strategies if isinstance(each, NamesNodes)))
 
 
 @runtime_checkable

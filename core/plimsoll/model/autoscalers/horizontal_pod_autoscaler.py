@@ -3,6 +3,7 @@
 import msgspec
 
 from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.scaled_workloads import is_scaled
 
 
 class ScaleTarget(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -25,8 +26,8 @@ class HorizontalPodAutoscaler(ApiObject, frozen=True, kw_only=True):
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
 
     @property
-    def deployment(self) -> str:
-        """The Deployment that it scales, as ``namespace/name``; "" if it scales another kind."""
+    def scaled(self) -> str:
+        """What it scales, as ``Kind namespace/name``; "" if no surge scales that kind."""
         target = self.spec.scale_target_ref
-        is_deployment = target.kind == "Deployment" and target.api_version.startswith("apps/")
-        return f"{self.namespace}/{target.name}" if is_deployment else ""
+        is_known = is_scaled(target.api_version, target.kind)
+        return f"{target.kind} {self.namespace}/{target.name}" if is_known else ""

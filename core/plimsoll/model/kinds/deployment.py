@@ -117,11 +117,27 @@ class DeploymentMeta(ObjectMeta, frozen=True, kw_only=True, rename="camel", gc=F
 
 
 class Deployment(ApiObject, frozen=True, kw_only=True, rename="camel"):
-    """ReplicaSets that follow one another (apps/v1)."""
+    """ReplicaSets that follow one another (apps/v1).
 
+    Attributes:
+        kind: Another one for what :mod:`plimsoll.model.kinds.scaled_workloads` reads as a Deployment.
+        hindrance: Why one replica more is no way to move its pods, as a clause; "" for nothing.
+    """
+
+    kind: str = "Deployment"
+    hindrance: str = ""
     metadata: DeploymentMeta = DeploymentMeta()
     spec: DeploymentSpec = DeploymentSpec()
     status: DeploymentStatus = DeploymentStatus()
+
+    def __str__(self) -> str:
+        """Kind and name, for sentences."""
+        return f"{self.kind} {self.metadata.name}"
+
+    @property
+    def scaled(self) -> str:
+        """The key under which a HorizontalPodAutoscaler that scales it is known."""
+        return f"{self.kind} {self.key}"
 
     @property
     def surged(self) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Self, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.plugin_calls import called
@@ -37,7 +38,8 @@ class CheckedCandidate(Struct):
             complaints are compared for all of them.
         whole: Uids of the pods of its group, itself included, that leave whole; empty if it leaves by itself.
         surge: The rollout or the replica more that moves it instead of an eviction; set by ``protections``.
-        may_be_doubled: Whether one of several replicas may move by one more.
+        surge_is_needed: Whether the pod may not be evicted instead.
+        unsurged: Why no surge moves it, though the policy asks for surges; "" if one does.
         limit: The limit that keeps it; unset until somebody has looked.
     """
 
@@ -51,7 +53,8 @@ class CheckedCandidate(Struct):
     is_bundled: bool = False
     whole: frozenset[str] = frozenset()
     surge: Surge | None = None
-    may_be_doubled: bool = True
+    surge_is_needed: bool = False
+    unsurged: str = ""
     limit: LimitReached | UnsetType | None = UNSET
 
     @classmethod
@@ -146,10 +149,12 @@ def protections(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | Non
             surge = plan.surging.of(pod) if each.yields_to_surge and plan.surging else None
             if not isinstance(surge, Surge):
                 return context.surges.lift(pod, each) if each.yields_to_surge else each
-            candidate.surge, candidate.workload = surge, surge.workload(pod.namespace)
-    if plan.surging and candidate.surge is None and candidate.may_be_doubled and not candidate.whole:
-        several = plan.surging.of_several(pod)
-        candidate.surge = several if isinstance(several, Surge) else None
+            candidate.surge, candidate.surge_is_needed = surge, True
+    if plan.surging and candidate.surge is None and not candidate.unsurged and not candidate.whole:
+        found = plan.surging.at_best(pod)
+        candidate.surge, candidate.unsurged = (found, "") if isinstance(found, Surge) else (None, found)
+    if candidate.surge is not None and candidate.surge.replicas is None:
+        candidate.workload = candidate.surge.workload(pod.namespace)
     return context.bound_to_gang(pod, candidate.whole)
 
 
@@ -169,7 +174,10 @@ def disruption_budget(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal
     """The PodDisruptionBudget of the pod allows one more disruption after the moves so far."""
     if candidate.surge is not None:
         return plan.ledger.shortage(candidate.pod)
-    return plan.ledger.refusal(candidate.pod, candidate.after.budget if candidate.after else "")
+    refusal = plan.ledger.refusal(candidate.pod, candidate.after.budget if candidate.after else "")
+    if refusal is None or not candidate.unsurged:
+        return refusal
+    return replace(refusal, message=f"{refusal.message}, and no surge can move it: {candidate.unsurged}")
 
 
 def ready_replacements(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:

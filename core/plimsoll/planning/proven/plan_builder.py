@@ -4,7 +4,7 @@ Nothing is decided here. :mod:`plimsoll.planning.proven.checks` and :mod:`plimso
 a plan, :mod:`plimsoll.planning.proven.verdicts` changes it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Self
 
@@ -31,7 +31,9 @@ from plimsoll.framework.descheduling.strategy import (
     ServesPending,
     Strategy,
     StrategyKind,
+    empties_nodes,
     is_ordered,
+    nodes_to_empty,
     wants_even_spread,
     wants_restart,
 )
@@ -48,6 +50,7 @@ from plimsoll.planning.limits import NO_CEILING, Limits, Tally
 from plimsoll.planning.load.load_guards import LoadGuards, scores_by_load
 from plimsoll.planning.load.load_lines import LoadLines
 from plimsoll.planning.moves import (
+    TO_BE_EMPTIED,
     Move,
     PlanningContext,
     RebalancingConfig,
@@ -57,7 +60,6 @@ from plimsoll.planning.moves import (
 )
 from plimsoll.planning.populations import Populations
 from plimsoll.planning.proven.prospects import ForkProspects
-from plimsoll.planning.proven.target_choice import TargetRows
 from plimsoll.planning.proven.template_proofs import TemplateProofs
 from plimsoll.planning.surges import Surging
 
@@ -86,6 +88,7 @@ class StrategyTraits(Struct, frozen=True):
         balancing: Those that run in the Balance phase.
         by_use: Those that move pods because of the use of nodes; pods of others leave a place that is wrong.
         ordered: Those whose moves a person has ordered.
+        emptying: Those that move all pods of a node away.
     """
 
     asking_gain: Mapping[str, AsksForGain]
@@ -94,6 +97,7 @@ class StrategyTraits(Struct, frozen=True):
     balancing: frozenset[str]
     by_use: frozenset[str]
     ordered: frozenset[str]
+    emptying: frozenset[str]
 
     @classmethod
     def of(cls, strategies: Sequence[Strategy]) -> Self:
@@ -110,6 +114,7 @@ class StrategyTraits(Struct, frozen=True):
             balancing,
             balancing - serving - spreading,
             frozenset(each.name for each in strategies if is_ordered(each)),
+            frozenset(each.name for each in strategies if empties_nodes(each)),
         )
 
 
@@ -130,6 +135,8 @@ class PlanBuilder:
     def __init__(
         self, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
     ) -> None:
+        leaving = rebalancing.leaving | nodes_to_empty(rebalancing.strategies)
+        rebalancing = replace(rebalancing, leaving=leaving)
         self.rebalancing = rebalancing
         self.planning_context = planning_context
         self.moves: list[Move] = []
@@ -142,10 +149,10 @@ class PlanBuilder:
         if self.has_devices:
             follow_devices(self.fork)
         self.schedulers = ForkSchedulers(rebalancing.profiles, self.fork)
-        self.target_rows = TargetRows(self.fork, rebalancing.is_target)
+        prospects = ForkProspects(self.fork, rebalancing, self.schedulers)
+        self.target_rows = prospects.targets
         self.template_proofs = TemplateProofs(self.fork, self.schedulers, self.target_rows)
         self.ledger = BudgetLedger(self.fork.objects.budgets.values())
-        prospects = ForkProspects(self.fork, rebalancing, self.schedulers)
         self.context = StrategyContext(
             cluster=self.fork,
             nodes=considered_nodes(self.fork, rebalancing.nodes),
@@ -213,7 +220,16 @@ class PlanBuilder:
 
     def exclusion(self, node: str) -> str:
         """Why the node of this name may be no target, as a clause; "" if it may."""
-        return self.rebalancing.exclusion(self.fork.nodes[self.fork.rows[node]])
+        row = self.fork.rows[node]
+        if self.target_rows.admitted[row]:
+            return ""
+        return self.rebalancing.exclusion(self.fork.nodes[row]) or TO_BE_EMPTIED
+
+    def empties(self, nodes: Iterable[str]) -> None:
+        """Admit no replacement on nodes that the plan empties."""
+        for node in nodes:
+            self.target_rows.close(node)
+        self.forget()
 
     def forget(self) -> None:
         """Drop cached results; the fork has changed permanently."""

@@ -45,6 +45,9 @@ def plan(
             if strategy.kind is not kind:
                 continue
             name = strategy.name
+            if said := _left_behind(plan, name):
+                remarks.append((name, said))
+                continue
             try:
                 judge_strategy(plan, strategy)
                 if repair and plan.compares_complaints and isinstance(strategy, MendsSpread):
@@ -63,6 +66,15 @@ def plan(
     return EvictionPlan(
         tuple(plan.moves), tuple(plan.refused), tuple(failures), tuple(classes), tuple(remarks)
     )
+
+
+def _left_behind(plan: PlanBuilder, strategy: str) -> str:
+    """Why a strategy that empties nodes by itself empties no more of them, "" if it may."""
+    if strategy not in plan.traits.emptying - plan.traits.ordered:
+        return ""
+    nodes = [each.metadata for each in plan.fork.nodes]
+    born = {each.name: each.creation_timestamp.timestamp() for each in nodes if each.creation_timestamp}
+    return plan.planning_context.memory.left_behind(strategy, born)
 
 
 def _unreadable_costs(plan: PlanBuilder) -> list[tuple[str, str]]:

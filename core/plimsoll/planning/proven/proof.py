@@ -74,6 +74,7 @@ def prove(candidate: CheckedCandidate, plan: PlanBuilder) -> Move | Refusal:
         planner=rebalancing.planner,
         is_directed=chosen.is_directed,
         surge=candidate.surge,
+        unsurged=candidate.unsurged,
         maximum=maximum,
         load=plan.load.change(strategy, pod, chosen.target),
         proven_with=difference(pod, plan.fork),

@@ -4,10 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from weakref import ReferenceType, ref
 
-import numpy as np
-
 from plimsoll.engine.gangs.placement import place_together
-from plimsoll.framework import MAX_SCORE, BoolArray, PluginError, PodInfo, PodTemplate, WhatIf
+from plimsoll.framework import MAX_SCORE, PluginError, PodInfo, PodTemplate, WhatIf
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.framework.descheduling.prospects import Outlook
 from plimsoll.framework.extension_points import FilterPlugin
@@ -18,17 +16,22 @@ from plimsoll.planning.aftermath import ForkAttempt
 from plimsoll.planning.fork_schedulers import ForkSchedulers
 from plimsoll.planning.load.load_lines import LoadLines
 from plimsoll.planning.moves import RebalancingConfig, replacement_of, replacement_uid
+from plimsoll.planning.proven.target_choice import TargetRows
 
 
 class ForkProspects:
-    """Answers strategies' questions about places."""
+    """Answers strategies' questions about places.
+
+    Attributes:
+        targets: The nodes that may be targets.
+    """
 
     def __init__(self, fork: Cluster, rebalancing: RebalancingConfig, schedulers: ForkSchedulers) -> None:
         self._fork = fork
         self._rebalancing = rebalancing
         self._schedulers = schedulers
+        self.targets = TargetRows(fork, rebalancing.is_target)
         self._known: dict[PodTemplate, tuple[int, RowArray | None]] = {}
-        self._targets: tuple[int, BoolArray] | None = None
         self._filters: dict[str, Mapping[str, FilterPlugin] | None] = {}
         self._load_lines: ReferenceType[LoadLines] | None = None
 
@@ -67,7 +70,11 @@ class ForkProspects:
         if tick != self._fork.tick:
             rows = self._feasible(pod)
             self._known[pod.template] = self._fork.tick, rows
-        return rows
+        return None if rows is None else rows[self.targets.admitted[rows]]
+
+    def is_target(self, node: str) -> bool:
+        """Whether pods may be moved to the node of this name at all."""
+        return bool(self.targets.admitted[self._fork.rows[node]])
 
     def what_if(self, pod: PodInfo) -> WhatIf | None:
         """The filter results for a pending pod if other pods left."""
@@ -118,17 +125,6 @@ class ForkProspects:
         if scheduler is None:
             return None
         try:
-            rows = scheduler.filtered(replacement_of(pod, self._fork)).rows
+            return scheduler.filtered(replacement_of(pod, self._fork)).rows
         except PluginError:
             return None
-        found: RowArray = rows[self._is_target()[rows]]
-        return found
-
-    def _is_target(self) -> BoolArray:
-        mark = self._fork.node_tick
-        if self._targets is None or self._targets[0] != mark:
-            targets = np.array(
-                [self._rebalancing.is_target(node) for node in self._fork.nodes], dtype=np.bool_
-            )
-            self._targets = mark, targets
-        return self._targets[1]

@@ -34,13 +34,17 @@ class TargetRows:
     """Nodes as rows of a plan's fork, whose nodes do not change.
 
     Attributes:
-        admitted: Shape (N,): whether the node may be a target.
+        admitted: Shape (N,): whether the node may be a target; those that the plan empties are no more.
     """
 
     def __init__(self, cluster: Cluster, is_target: Callable[[Node], bool]) -> None:
         self._rows = cluster.rows
         self.admitted: BoolArray = np.fromiter(map(is_target, cluster.nodes), np.bool_, len(cluster))
         self._latest: tuple[frozenset[str] | None, BoolArray] = None, self.admitted
+
+    def close(self, name: str) -> None:
+        """Admit the node no longer."""
+        self.admitted[self._rows[name]] = False
 
     def among(self, names: frozenset[str]) -> BoolArray:
         """Shape (N,): whether the node has one of these names; cached for the latest set."""
@@ -138,7 +142,10 @@ def best_admitted(
         refusal = refusal_at(name)
         if refusal is None:
             highest = int(ranking.totals.max())
-            rivals = serves is not None and bool(np.count_nonzero(ranking.totals == highest) > 1)
+            best = ranking.totals == highest
+            rivals = bool(
+                np.count_nonzero(best) > 1 if serves is not None else (best & ~targets.admitted[rows]).any()
+            )
             returns: bool = name != source and ranking.total_of(source) == highest
             return TargetChoice(name, is_directed=total < highest or returns or rivals)
         first = first or refusal

@@ -4,6 +4,7 @@ A candidate passes :mod:`plimsoll.planning.proven.checks`, then :mod:`plimsoll.p
 moves of a bundle are all made or none; pods that share a ResourceClaim are one, too.
 """
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from plimsoll.devices.fork_devices import ForkDevices
@@ -23,7 +24,7 @@ from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import DEFERRED, pending_resize
 from plimsoll.planning.complaint_comparison import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.limits import LimitLevel
-from plimsoll.planning.moves import Move, Refused, workload_of
+from plimsoll.planning.moves import TO_BE_EMPTIED, Move, Refused, workload_of
 from plimsoll.planning.proven.checks import (
     NODE_CHECKS,
     POD_CHECKS,
@@ -85,12 +86,10 @@ def _judge_one(plan: PlanBuilder, candidate: CheckedCandidate) -> Verdict | None
         return _refuse(plan, candidate, refusal, Verdict.NODE_CLOSED)
     try:
         found = first_refusal(POD_CHECKS, candidate, plan) or prove(candidate, plan)
-        if (
-            isinstance(found, Refusal)
-            and candidate.surge is not None
-            and candidate.surge.replicas is not None
-        ):
-            candidate = replace(candidate, surge=None, may_be_doubled=False)  # evicted as usual
+        if isinstance(found, Refusal) and candidate.surge is not None and not candidate.surge_is_needed:
+            candidate = replace(
+                candidate, surge=None, unsurged=found.message, workload=candidate.owner, limit=UNSET
+            )
             found = first_refusal(POD_CHECKS, candidate, plan) or prove(candidate, plan)
         limits(candidate, plan)  # a protected pod, too, ends the run whose total is used up
     except PluginError as exc:
@@ -170,6 +169,8 @@ def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | No
         no_use = _no_use(plan, bundle) or _complaint(plan, plan.moves[made:], strategy)
         if no_use is None:
             _mark_together(plan, bundle, made)
+            if strategy in plan.traits.emptying:
+                plan.empties({move.source for move in plan.moves[made:]})
             return Verdict.ACCEPTED
         verdict, why = Verdict.REFUSED, no_use
     del plan.refused[refused:]
@@ -232,6 +233,8 @@ def _no_use(plan: PlanBuilder, bundle: Bundle) -> Refusal | None:
 def _no_use_for(plan: PlanBuilder, beneficiary: Beneficiary, bundle: Bundle) -> Refusal | None:
     """Why the moves do not help one of their beneficiaries."""
     pod, node = beneficiary.pod, beneficiary.node
+    if plan.exclusion(node) == TO_BE_EMPTIED:
+        return Refusal(NO_USE, f"node {node} {TO_BE_EMPTIED}")
     above = next((each.pod for each in bundle.candidates if each.pod.priority > pod.priority), None)
     if above is not None:
         return Refusal(NO_USE, f"pod {above.key} has a higher priority than pod {pod.key}")

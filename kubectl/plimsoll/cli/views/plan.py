@@ -125,7 +125,8 @@ def _reason(move: PlannedMove) -> str:
     """The reason of a move, and its special properties."""
     extras = [
         f"makes room for {move.beneficiary}" if move.beneficiary else "",
-        "by a rollout" if move.leaves_by == "Surge" else "",
+        "replacement first" if move.leaves_by == "Surge" else "",
+        f"evicted, as {move.no_surge}" if move.no_surge else "",
         "a forecast" if move.forecast else "",
     ]
     return "; ".join([move.reason, *filter(None, extras)])

@@ -41,7 +41,7 @@ def workload_name(record: Record) -> str:
     """The owner named in the record, or the pod itself: ``Kind namespace/name``."""
     spec = record.spec
     if spec.surge is not None:
-        return f"Deployment {record.namespace}/{spec.surge.deployment}"
+        return f"{spec.surge.kind} {record.namespace}/{spec.surge.deployment}"
     if spec.owner is None:
         return f"pod {spec.pod.namespace}/{spec.pod.name}"
     return f"{spec.owner.kind} {spec.pod.namespace}/{spec.owner.name}"

@@ -51,9 +51,9 @@ class MoveSubject(Struct, frozen=True):
         spec, landed = record.spec, record.status.replacement
         if self.kind == "Pod":
             return self.name in (spec.pod.name, "" if landed is None else landed.name)
+        if spec.surge is not None and spec.surge.kind == self.kind:
+            return spec.surge.deployment == self.name
         if self.kind == "Deployment":
-            if spec.surge is not None:
-                return spec.surge.deployment == self.name
             owner = spec.owner
             return (
                 owner is not None

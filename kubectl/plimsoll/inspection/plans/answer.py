@@ -42,6 +42,9 @@ class PlannedMove(AnswerPart):
     directed: bool = Field(description="Whether the replacement is sent to the target, whatever its score.")
     purpose: Purpose = Field(description="Move wants another node; Restart wants a fresh pod, on any node.")
     leaves_by: Departure = Field(description="How the pod is made to leave.")
+    no_surge: str | None = Field(
+        default=None, description="Why it is evicted though the policy asks for surges; null if it does not."
+    )
     budget: str | None = Field(description="The PodDisruptionBudget that covers it, as namespace/name.")
     bundle: str | None = Field(description="Moves that are made all or none have this name in common.")
     beneficiary: str | None = Field(description="The pending pod that the bundle makes room for.")

@@ -39,6 +39,7 @@ def planned_moves(made: EvictionPlan, mode: Mode) -> Iterator[PlannedMove]:
             directed=move.is_directed,
             purpose=Purpose.RESTART if move.renews else Purpose.MOVE,
             leaves_by=Departure.EVICTION if move.surge is None else Departure.SURGE,
+            no_surge=move.unsurged or None,
             budget=move.budget or None,
             bundle=move.bundle or None,
             beneficiary=move.beneficiary.pod.key if move.beneficiary else None,

@@ -123,6 +123,7 @@ class Maintenances:
                 case _:
                     continue
         self.closed.kept = self._kept()
+        self._name_nodes()
         self._news.notify()
 
     def _see(self, given: WatchedMaintenance) -> None:
@@ -163,6 +164,13 @@ class Maintenances:
         present = (each for each in self._known.values() if not each.given.spec.suspend)
         return frozenset(name for each in present for name in each.nodes)
 
+    def _name_nodes(self) -> None:
+        """Say which nodes are about to be emptied: those of maintenances that go on."""
+        known = self._known.values()
+        live = (each for each in known if each.given.status is None or each.given.status.phase not in OVER)
+        nodes = frozenset(name for each in live for name in each.nodes)
+        self.rebalancers.configs.maintained = nodes
+
     # -- the work ------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -179,6 +187,7 @@ class Maintenances:
                     await self._look(known)
                 except Exception as exc:  # noqa: BLE001 - whatever one of them holds, the others go on
                     self.observer.failed(f"NodeMaintenance {known.given.metadata.name}", repr(exc))
+            self._name_nodes()
             await self.clock.sleep(LOOK_S)
 
     async def _look(self, known: Known) -> None:

@@ -101,6 +101,11 @@ class MoveMachine:
         """Number of moves that wait for their replacement, by workload uid."""
         return dict(self._flying)
 
+    def emptied(self) -> frozenset[str]:
+        """The nodes that bundles under way empty; proposals are not."""
+        found = (each.move for each in self._open.values() if each.stage is not MoveStage.PROPOSED)
+        return frozenset(move.source for move in found if move is not None and self._around.empties(move))
+
     def replacements(self) -> frozenset[PodUid]:
         """Uids of the pods that are credited to open moves."""
         return frozenset(

@@ -138,10 +138,12 @@ def _judged(step: Step, event: events.Revalidated) -> None:
         step.become(holds=True)
         step.order(instructions.ReserveTarget(step.state.key, move))
     if event.way is EvictionMethod.SURGE and surge is not None:
-        expected = f"Deployment {surge.deployment} brings the replacement up first, on {move.target}"
+        expected = f"{surge.kind} {surge.deployment} brings the replacement up first, on {move.target}"
         _announce(step, Phase.SURGING, "Sent", expected)
     else:
-        _announce(step, Phase.EVICTING, "Sent", "")
+        _announce(
+            step, Phase.EVICTING, "Sent", f"no surge moves it: {move.unsurged}" if move.unsurged else ""
+        )
 
 
 def _announce(step: Step, phase: Phase, reason: str, message: str) -> None:

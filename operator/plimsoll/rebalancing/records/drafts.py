@@ -130,6 +130,7 @@ def surge_reference(surge: Surge | None) -> SurgeReference | None:
         template=surge.template or None,
         before=surge.before,
         replicas=surge.replicas,
+        kind=surge.kind,
     )
 
 
@@ -144,7 +145,7 @@ def _expectation(move: Move) -> str:
     if move.surge is not None:
         way = "a rollout" if move.surge.replicas is None else "one replica more"
         return (
-            f"expected on {move.target} before the pod goes: a surge, by {way} of Deployment"
+            f"expected on {move.target} before the pod goes: a surge, by {way} of {move.surge.kind}"
             f" {move.surge.deployment}"
         )
     return f"expected on {move.target}" + (
@@ -185,7 +186,7 @@ def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = 
     surge = None
     if given is not None:
         template = given.template or ""
-        surge = Surge(given.deployment, given.uid, template, given.before, given.replicas)
+        surge = Surge(given.deployment, given.uid, template, given.before, given.replicas, given.kind)
     return Move(
         pod=pod,
         strategy=spec.strategy,

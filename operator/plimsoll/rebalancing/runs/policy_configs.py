@@ -1,6 +1,6 @@
 """Returns the present configuration of each policy, limited by the breakers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -37,6 +37,8 @@ class PolicyConfigs:
     objects: ClusterObjects  #: the mirrored priority classes
     breakers: Breakers  #: the breakers of moves
     clock: Clock
+    emptied: Callable[[], frozenset[str]] = frozenset  #: the nodes that bundles under way empty
+    maintained: frozenset[str] = frozenset()  #: the nodes of NodeMaintenances that go on
     #: by scheduler name: profiles that place replacements; set when policies change
     profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
     forecasts: Forecasts = field(default_factory=Forecasts, init=False)  #: the profiles assumed for others
@@ -54,6 +56,7 @@ class PolicyConfigs:
             (HoldReason.NOT_ALLOWED, breakers.access.obstacle(policy, Part.REBALANCING)),
             (HoldReason.PODS_DISPLACED, breakers.displacements.sentence(policy.metadata.name)),
         )
+        wanted = msgspec.structs.replace(wanted, leaving=self.maintained | self.emptied())
         for reason, sentence in holds:
             if sentence:
                 wanted = wanted.held(reason, sentence)

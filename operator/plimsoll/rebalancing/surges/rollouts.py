@@ -26,7 +26,7 @@ from plimsoll.rebalancing.surges import replicas, transitions
 from plimsoll.rebalancing.surges.sightings import SurgeSightings
 from plimsoll.timing.retry import OPEN_OR_CONFLICT
 
-_FORBIDDEN = "spec.rebalancing.surge is on, and the operator may not {verb} Deployments: {said}"
+_FORBIDDEN = "spec.rebalancing.surge is on, and the operator may not {verb} {kind}s: {said}"
 
 
 class RolloutSurges:
@@ -56,19 +56,21 @@ class RolloutSurges:
     # -- reads of plans ------------------------------------------------------------------------------
 
     async def deployments(self) -> Deployments:
-        """All Deployments, for one run."""
+        """All Deployments, and what else can be scaled, for one run."""
         answer, found = await self._rollouts.list()
         self._note_rights(answer, "list")
         if not answer.is_done:
             return Deployments(problem=f"the Deployments could not be read: {answer.message}")
-        return Deployments({each.metadata.uid: each for each in found}, autoscaled=await self._autoscaled())
+        others, unread = await self._rollouts.others()
+        known = {each.metadata.uid: each for each in (*found, *others)}
+        return Deployments(known, autoscaled=await self._autoscaled(), unread=unread)
 
     async def present(self, move: Move) -> Deployments:
         """The present Deployment of a surge."""
         if move.surge is None:
             return Deployments()
-        answer, found = await self._rollouts.read(move.pod.namespace, move.surge.deployment)
-        self._note_rights(answer, "read")
+        answer, found = await self._rollouts.read(move.pod.namespace, move.surge.deployment, move.surge.kind)
+        self._note_rights(answer, "read", move.surge.kind)
         if found is not None:
             scaled = None if move.surge.replicas is None else await self._autoscaled(move.pod.namespace)
             return Deployments({found.metadata.uid: found}, autoscaled=scaled)
@@ -90,7 +92,7 @@ class RolloutSurges:
         key, spec = order.key, order.spec
         seen, found = await self._look(key, spec)
         if found is not None and is_by_replicas(spec):
-            return self._noted(await replicas.raised(self._rollouts, seen, found))
+            return self._noted(await replicas.raised(self._rollouts, seen, found), found.kind)
         if seen.sight is not RolloutSight.UNTOUCHED or found is None:
             return seen
         if obstacle(found):
@@ -103,14 +105,15 @@ class RolloutSurges:
         seen, found = await self._look(order.key, order.spec)
         if found is None:
             return seen
-        return self._noted(await replicas.lowered(self._rollouts, seen, found, order.spec))
+        return self._noted(await replicas.lowered(self._rollouts, seen, found, order.spec), found.kind)
 
     async def revert(self, order: RevertRollout) -> RolloutAnswered:
         """Revert the mark if nothing else in the template has changed."""
         seen, found = await self._look(order.key, order.spec)
         surge = order.spec.surge
-        if is_by_replicas(order.spec):
-            return self._noted(await replicas.taken_back(self._rollouts, seen, found, order.spec))
+        if surge is not None and is_by_replicas(order.spec):
+            back = await replicas.taken_back(self._rollouts, seen, found, order.spec)
+            return self._noted(back, surge.kind)
         if seen.sight is not RolloutSight.MARKED or found is None or surge is None:
             return seen
         return await self._mark(seen, found, surge.before, RolloutSight.UNTOUCHED)
@@ -127,8 +130,8 @@ class RolloutSurges:
         surge = spec.surge
         if surge is None:
             return RolloutAnswered(key, RolloutSight.GONE, WriteResult(WriteOutcome.GONE)), None
-        answer, found = await self._rollouts.read(key.partition("/")[0], surge.deployment)
-        self._note_rights(answer, "read")
+        answer, found = await self._rollouts.read(key.partition("/")[0], surge.deployment, surge.kind)
+        self._note_rights(answer, "read", surge.kind)
         if answer.verdict is WriteOutcome.GONE:
             return RolloutAnswered(key, RolloutSight.GONE, WriteResult(WriteOutcome.DONE)), None
         if found is None:
@@ -146,15 +149,15 @@ class RolloutSurges:
                 sight = RolloutSight.UNTOUCHED
         return RolloutAnswered(key, sight, answer, float(patience_s)), found
 
-    def _noted(self, seen: RolloutAnswered) -> RolloutAnswered:
-        self._note_rights(seen.answer, "scale")
+    def _noted(self, seen: RolloutAnswered, kind: str) -> RolloutAnswered:
+        self._note_rights(seen.answer, "scale", kind)
         return seen
 
-    def _note_rights(self, answer: WriteResult, verb: str) -> None:
+    def _note_rights(self, answer: WriteResult, verb: str, kind: str = "Deployment") -> None:
         """Remember a missing right, until it is granted."""
         if answer.verdict is WriteOutcome.REFUSED:
-            self.trouble = _FORBIDDEN.format(verb=verb, said=answer.message)
-        elif answer.is_done and f"not {verb} " in self.trouble:
+            self.trouble = _FORBIDDEN.format(verb=verb, kind=kind, said=answer.message)
+        elif answer.is_done and f"not {verb} {kind}s" in self.trouble:
             self.trouble = ""
 
 

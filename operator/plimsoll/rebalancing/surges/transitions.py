@@ -22,7 +22,10 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from msgspec.structs import replace
+
 from plimsoll.api.v1alpha1.eviction_phases import Phase
+from plimsoll.model.kinds.scaled_workloads import SCALED
 from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import events
@@ -65,13 +68,14 @@ PATIENCE_S = 300.0
 #: ``minReadySeconds`` and the pod's grace period.
 LEAVING_S = 900.0
 
-#: The reason of a record whose rollout is being reverted; the next process continues the reversal.
+#: The reason of a record whose rollout is being reverted, as its replacement is not ready: the next process
+#: continues the reversal, and judges that again. Other endings are recorded with their own reason.
 TAKING_BACK = "TakingBack"
 
 #: What a state awaits until the response to an instruction about the Deployment.
 ROLLOUT = StartRollout.asks
 
-_RESTARTED = "Restarted"
+_RESTARTED, _REFUSED, _RETURNED = "Restarted", "SurgeRefused", "SameNode"
 
 #: The reasons of records without a replacement, and with one that is not ready.
 _UNREADY = ("NoReplacement", "ReplacementNotReady")
@@ -83,6 +87,17 @@ SENTENCES: Mapping[RolloutSight, str] = MappingProxyType(
         RolloutSight.GONE: "the Deployment is gone",
         RolloutSight.UNTOUCHED: "somebody changed the replicas of the Deployment",
         RolloutSight.LOWERED: "the surge of this record is over already",
+    }
+)
+
+
+#: How a surge ends whose reversal has this reason in its record.
+ENDINGS: Mapping[str, Phase] = MappingProxyType(
+    {
+        **{sight.value: Phase.CANCELLED for sight in SENTENCES},
+        _REFUSED: Phase.FAILED,
+        OLD_POD_STAYS: Phase.FAILED,
+        _RETURNED: Phase.RETURNED,
     }
 )
 
@@ -121,7 +136,7 @@ def started(step: Step, event: RolloutAnswered) -> None:
     if answer.is_done or answer.verdict is WriteOutcome.CONFLICT:
         end(step, cancelled(name.value, SENTENCES[name]))
     elif answer.verdict is not WriteOutcome.FENCED:  # nothing was started; the next leader finds the record
-        end(step, Landing(Phase.FAILED, "SurgeRefused", answer.message))
+        end(step, Landing(Phase.FAILED, _REFUSED, answer.message))
 
 
 def _lowered(step: Step, event: RolloutAnswered) -> None:
@@ -140,7 +155,7 @@ def _lowered(step: Step, event: RolloutAnswered) -> None:
         name = step.state.spec.pod.name
         message = f"{why}, {f'and pod {name} has gone' if step.state.pod_gone else f'so pod {name} stays'}"
         # Another client's choice is no failure: no pod was lost, and the next run decides afresh.
-        phase, reason = (Phase.CANCELLED, sight.value) if is_choice else (Phase.FAILED, "SurgeRefused")
+        phase, reason = (Phase.CANCELLED, sight.value) if is_choice else (Phase.FAILED, _REFUSED)
         _take_back(step, Landing(phase, reason, message, pod))
 
 
@@ -202,8 +217,9 @@ def is_by_replicas(step: Step) -> bool:
 def _revert(step: Step) -> None:
     """Revert the surge; the replacement was not ready in time, or the old pod has not gone since."""
     pod = step.state.replacement
-    if step.state.ending is not None:
-        _take_back(step, step.state.ending)
+    ending = step.state.ending
+    if ending is not None:
+        _take_back(step, ending if ending.replacement else replace(ending, replacement=pod))
         return
     if step.state.was_ready:
         _take_back(step, Landing(Phase.FAILED, OLD_POD_STAYS, _late(step), pod))
@@ -223,8 +239,9 @@ def _take_back(step: Step, ending: Landing) -> None:
     """Revert the surge, and end so when that is done."""
     step.wait_no_more()
     step.become(MoveStage.REVERTING, ending=ending)
-    if step.state.reason != TAKING_BACK:
-        step.write(Phase.SURGING, TAKING_BACK, ending.message)
+    reason = ending.reason if ending.reason in ENDINGS else TAKING_BACK
+    if step.state.reason != reason:
+        step.write(Phase.SURGING, reason, ending.message)
     step.order(RevertRollout(step.state.key, step.state.spec))
 
 
@@ -262,8 +279,8 @@ def _emit(step: Step) -> None:
         f" {move.target} (record {record})"
     )
     deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "apiVersion": SCALED[spec.surge.kind].api_version,
+        "kind": spec.surge.kind,
         "namespace": spec.pod.namespace,
         "name": spec.surge.deployment,
         "uid": spec.surge.uid,
@@ -350,7 +367,10 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
     """Take over a record of an earlier process; returns whether it is of a surge that is under way."""
     if event.status.phase is not Phase.SURGING:
         return False
-    is_reverting, found = event.status.reason == TAKING_BACK, event.rollout
+    reason, found, ending = event.status.reason or "", event.rollout, None
+    if reason in ENDINGS:
+        ending = Landing(ENDINGS[reason], reason, event.status.message or "")
+    is_reverting = reason == TAKING_BACK or ending is not None
     is_untouched = found is not None and found.answer.is_done and found.sight is RolloutSight.UNTOUCHED
     if not is_reverting and is_untouched and event.pod is not None:
         end(step, cancelled(_RESTARTED, "the operator ended before the rollout was started"))
@@ -363,6 +383,8 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
         recorded=True,
         pod_gone=event.pod is None,
         patience_s=patience_s,
+        ending=ending,
+        was_ready=ending is not None,
     )
     step.order(
         FollowReplacement(step.state.key, step.state.spec, event.since if is_by_replicas(step) else None)

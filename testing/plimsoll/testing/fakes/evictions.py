@@ -111,12 +111,18 @@ class FakeRollouts:
         """List all Deployments."""
         return self.reading, list(self.deployments.values()) if self.reading.is_done else ()
 
-    async def read(self, namespace: str, name: str) -> tuple[WriteResult, Deployment | None]:
+    async def others(self) -> tuple[Sequence[Deployment], Mapping[str, str]]:
+        """No objects of other kinds: the test keeps them among the Deployments."""
+        return (), {}
+
+    async def read(
+        self, namespace: str, name: str, kind: str = "Deployment"
+    ) -> tuple[WriteResult, Deployment | None]:
         """Read one Deployment."""
         if not self.reading.is_done:
             return self.reading, None
         found = self.deployments.get(name)
-        if found is None or found.metadata.namespace != namespace:
+        if found is None or found.metadata.namespace != namespace or found.kind != kind:
             return WriteResult(WriteOutcome.GONE, f'deployments.apps "{name}" not found'), None
         return DONE, found
 
