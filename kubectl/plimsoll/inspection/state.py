@@ -38,6 +38,7 @@ from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, unde
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import HoldReason, Monotonic, PlanningContext, RebalancingConfig, standing
+from plimsoll.planning.proven.plan_builder import KEPT
 from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
@@ -299,6 +300,11 @@ class ClusterState:
 
     # -- runs ----------------------------------------------------------------------------------------
 
+    def count(self) -> None:
+        """Count what plans read of the pods: forks of the cluster then begin with it."""
+        for kind in KEPT:
+            self.cluster.index(kind)
+
     def run_input(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
         """The input of a run of a working policy that begins now (``rebalancing.runs.inputs``)."""
         spec = self.working[name].spec.rebalancing or RebalancingSpec()
@@ -326,6 +332,7 @@ class ClusterState:
             monotonic=self.monotonic,
         )
         is_upstream = wanted.planner is Planner.UPSTREAM
+        self.count()
         return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context.of(facts)
 
     def _unready(self) -> dict[str, UnreadyReplacement]:
