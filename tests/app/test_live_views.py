@@ -189,7 +189,14 @@ def test_the_last_hours_have_moves_by_quarter_and_what_became_of_policies() -> N
                 (state("Paused", "False", 1), state("Ready", "False", 3), state("Degraded", "False", 7)),
             )
             created = f"{NOON - timedelta(hours=2):%Y-%m-%dT%H:%M:%SZ}"
-            yield {"metadata": {"name": "new", "creationTimestamp": created}}, (state("Ready", "True", 2),)
+            yield (
+                {"metadata": {"name": "new", "creationTimestamp": created}},
+                (state("Ready", "True", 2), state("Paused", "False", 2)),
+            )
+            yield (
+                {"metadata": {"name": "bad", "creationTimestamp": created}},
+                (state("Accepted", "False", 2),),
+            )
 
     views = replace(
         some_views(a_cache()),
@@ -205,6 +212,8 @@ def test_the_last_hours_have_moves_by_quarter_and_what_became_of_policies() -> N
     assert busy == [(1, 1), (1, 0)]
     assert [(each.policy, each.what) for each in view.changes] == [
         ("old", "Not Paused"),
+        ("bad", "Not Accepted"),
+        ("bad", "Created"),
         ("new", "Created"),
         ("old", "Not Ready"),
     ]

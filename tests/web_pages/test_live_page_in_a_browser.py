@@ -120,7 +120,10 @@ def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> Liv
             ),
         ),
         moves=(a_record("shop/web-a", "Evicting"),),
-        records=(a_record("shop/web-b", "Settled", words=words),),
+        records=(
+            a_record("shop/web-c", "Predicted").model_copy(update={"time": "2026-01-31T11:59:00Z"}),
+            a_record("shop/web-b", "Settled", words=words),
+        ),
         slots=tuple(
             LiveSlot(start=f"2026-01-31T{6 + place // 4:02}:{place % 4 * 15:02}:00Z", settled=place, failed=1)
             for place in range(24)
@@ -200,6 +203,7 @@ def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
         why, by = "3 pods are on its node", "tidy (RemoveDuplicates)"
         assert rows(driver, "ended") == [
             ["4m ago", "shop/web-a", "old → new-1", "Evicting", why, by],
+            ["60s ago", "shop/web-c", "old → new-1", "Predicted", why, by],
             ["4m ago", "shop/web-b", "old → new-1", "Settled", why, by],
         ]
         assert driver.find_element(By.ID, "status").text == (

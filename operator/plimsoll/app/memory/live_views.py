@@ -39,11 +39,17 @@ WAITING, MOVES, ENDED = 100, 100, 50
 #: Seconds of a slot of the timeline, the number of slots, and the maximum number of changes in a view.
 SLOT_S, SLOTS, CHANGES = 900, 24, 50
 
+#: Seconds within which a new policy is judged.
+FIRST_S = 60.0
+
 #: Maximum number of waiting pods whose reasons are counted, and of reasons in a view.
 COUNTED, REASONS = 5_000, 12
 
 #: Phases of moves for which a pod has left its node.
 _WENT = (Phase.SETTLED, Phase.RETURNED, Phase.FAILED)
+
+#: Conditions that hold when all is well; others hold when something is not.
+_GOOD = frozenset({"Accepted", "Ready"})
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -189,12 +195,18 @@ class LiveViews:
             )
             found.append(LiveChange(time=created, policy=name, what="Created", message=""))
             for each in conditions:
-                time = _stamp(each.last_transition_time)
-                what = each.type if each.status == "True" else f"Not {each.type}"
-                if time > created or each.status == "False":
+                is_true, time = each.status == "True", _stamp(each.last_transition_time)
+                # What is well from the beginning is no news.
+                if is_true is not (each.type in _GOOD) or _is_later(each.last_transition_time, created):
+                    what = each.type if is_true else f"Not {each.type}"
                     found.append(LiveChange(time=time, policy=name, what=what, message=each.message))
         latest = sorted((each for each in found if each.time >= since), key=lambda each: each.time)
         return tuple(latest[: -CHANGES - 1 : -1])
+
+
+def _is_later(time: datetime, created: str) -> bool:
+    """Whether a condition changed after the first judgement of a policy."""
+    return not created or (time - datetime.fromisoformat(created)).total_seconds() > FIRST_S
 
 
 def _stamp(time: datetime) -> str:

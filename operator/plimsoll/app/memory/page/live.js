@@ -249,11 +249,11 @@ function showMoves() {
 // When moves ended: bars of a quarter of an hour each, below those that went well the others.
 function hours(slots) {
   const sum = (figure) => slots.reduce((all, slot) => all + slot[figure], 0);
-  const most = Math.max(1, ...slots.map((slot) => slot.settled + slot.failed));
-  const said = sum("settled") + sum("failed") ? `${counted(sum("settled"), "move")} ended well, ${sum("failed")} did not, at most ${most} within a quarter of an hour; as far as their records are kept.` : "No move has ended in these hours, as far as records are kept.";
+  const most = Math.max(0, ...slots.map((slot) => slot.settled + slot.failed));
+  const said = most ? `${counted(sum("settled"), "move")} ended well, ${sum("failed")} did not, at most ${most} within a quarter of an hour; as far as their records are kept.` : "No move has ended in these hours, as far as records are kept.";
   byId("hours-said").textContent = said;
   byId("slots").setAttribute("aria-label", said);
-  byId("slots").hidden = !slots.length;
+  byId("slots").hidden = !most;
   const bars = slots.map((slot) => {
     const bar = element("span");
     const start = new Date(slot.start);
@@ -287,7 +287,7 @@ function health(view, waiting) {
   byId("stopped").textContent = paused ? paused.message : "";
   const parts = [counted(view.nodeCount, "node"), `${counted(view.podCount, "pod")} placed`];
   if (leads) parts.push(`${waiting} pending`);
-  const last = view.records[0];
+  const last = view.records.find((each) => each.phase !== "Predicted");
   if (last) parts.push(`last move ${moment(last.time).textContent}`);
   const shown = [chip(word, look), element("span", parts.join(" \u00b7 "))];
   const holder = document.createElement("p");
