@@ -40,7 +40,9 @@ class NodeFigures(AnswerPart):
 class NodeLoads(Answer):
     """The usage of nodes."""
 
-    nodes: list[NodeFigures] = Field(description="The nodes, the fullest by measured cpu first, others by requested cpu.")
+    nodes: list[NodeFigures] = Field(
+        description="The nodes, the fullest by measured cpu first, others by requested cpu."
+    )
     notes: list[str] = Field(description="What is not known.")
 
     def names(self) -> list[str]:

@@ -115,5 +115,5 @@ def test_a_replacement_says_how_long_it_stays(minutes_ago: float, left: str) -> 
     assert found is not None
     (view,) = found.policies
     holds = [each.message for each in view.holds if each.reason == "MovedRecently"]
-    text = f"it replaces a pod that was moved within the hour, and stays for {left}"
+    text = f"it replaced a pod that was moved within the last hour; it stays for {left}"
     assert holds == ([text] if left else [])
