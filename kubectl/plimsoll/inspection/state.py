@@ -5,7 +5,8 @@ memory is missing: its queue and back-off, rounds in which nodes were over-used,
 began, and smoothed usage.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -341,10 +342,17 @@ class ClusterState:
 
     def _pods_of(self, owner: str) -> Iterator[Pod]:
         """The pods of an owner, by its uid."""
+        return (each.pod for each in self._owned.get(owner, ()))
+
+    @cached_property
+    def _owned(self) -> Mapping[str, Sequence[PodInfo]]:
+        """Pods, placed or not, by the uid of their owner: records of many owners are read."""
+        found: defaultdict[str, list[PodInfo]] = defaultdict(list)
         for each in (*self.cluster.pods.values(), *self.objects.pending.infos()):
-            found = each.pod.metadata.owner
-            if found is not None and found.uid == owner:
-                yield each.pod
+            owner = each.pod.metadata.owner
+            if owner is not None:
+                found[owner.uid].append(each)
+        return found
 
     def _others(self, name: str) -> dict[str, RebalancingConfig]:
         """The configurations of the other policies that carry out moves."""
@@ -384,11 +392,7 @@ class ClusterState:
         if not target or owner is None:
             return
         sent = record.status.transitions[-1].time if record.status.transitions else None
-        siblings = [
-            each
-            for each in (*self.cluster.pods.values(), *self.objects.pending.infos())
-            if each.pod.metadata.owner is not None and each.pod.metadata.owner.uid == owner.uid
-        ]
+        siblings = self._owned.get(owner.uid, ())
         new = [
             each
             for each in siblings
