@@ -94,9 +94,9 @@ class LivePod(AnswerPart):
 class LiveSlot(AnswerPart):
     """A quarter of an hour in which moves ended."""
 
-    start: str = Field(description="Its beginning, RFC 3339.")
-    settled: int = Field(ge=0, description="Number of moves that ended well in it.")
-    failed: int = Field(ge=0, description="Number of moves that failed or returned in it.")
+    start: str = Field(description="Beginning of the quarter of an hour, RFC 3339.")
+    settled: int = Field(ge=0, description="Number of moves that ended well.")
+    failed: int = Field(ge=0, description="Number of moves that failed or returned.")
 
 
 class LiveChange(AnswerPart):
