@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
@@ -12,6 +13,8 @@ import pytest
 
 from app.test_explain_endpoint import Reviews, nothing
 from inspection.contents import NOW, a_node_document, a_pod_document
+from inspection.test_history import NOW as NOON
+from inspection.test_history import a_record
 from plimsoll.api.schema.conditions import Condition, ConditionStatus
 from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
 from plimsoll.app.endpoints import Endpoints, serving
@@ -155,6 +158,65 @@ def test_a_node_has_its_zone_and_the_taints_that_keep_pods_out() -> None:
     (shown,) = some_views(cache).since({})[0].nodes
 
     assert (shown.zone, shown.taints) == ("east", ("gpu=yes:NoSchedule", "old:NoExecute"))
+
+
+def test_the_last_hours_have_moves_by_quarter_and_what_became_of_policies() -> None:
+    """At 12:00: moves that left a node, by the end of their records; and changes of six hours alone."""
+    clock = FakeClock(NOON.timestamp(), ahead_s=0)
+    records = [
+        a_record("a", minutes_ago=31, took=0),
+        a_record("b", minutes_ago=31, took=60),
+        a_record("c", "Failed", minutes_ago=31, took=0),
+        a_record("d", "Cancelled", minutes_ago=31, took=0),
+        a_record("e", minutes_ago=400, took=0),
+        a_record("f", "Evicting", minutes_ago=31, took=0),
+    ]
+
+    def state(kind: str, status: str, hours: float) -> Condition:
+        return Condition(
+            type=kind,
+            status=ConditionStatus(status),
+            reason="Why",
+            message=f"{kind} {status}",
+            last_transition_time=NOON - timedelta(hours=hours),
+        )
+
+    class Policies:
+        def described(self) -> Iterable[tuple[dict[str, Any], tuple[Condition, ...]]]:
+            old = {"metadata": {"name": "old", "creationTimestamp": "2025-01-01T00:00:00Z"}}
+            yield (
+                old,
+                (state("Paused", "False", 1), state("Ready", "False", 3), state("Degraded", "False", 7)),
+            )
+            created = f"{NOON - timedelta(hours=2):%Y-%m-%dT%H:%M:%SZ}"
+            yield (
+                {"metadata": {"name": "new", "creationTimestamp": created}},
+                (state("Ready", "True", 2), state("Paused", "False", 2)),
+            )
+            yield (
+                {"metadata": {"name": "bad", "creationTimestamp": created}},
+                (state("Accepted", "False", 2),),
+            )
+
+    views = replace(
+        some_views(a_cache()),
+        records={each.key: each for each in records},
+        policies=Policies(),
+        clock=clock,
+    )
+    view, _ = views.since({})
+
+    assert len(view.slots) == live_views.SLOTS
+    assert view.slots[-1].start <= view.time
+    busy = [(each.settled, each.failed) for each in view.slots if each.settled + each.failed]
+    assert busy == [(1, 1), (1, 0)]
+    assert [(each.policy, each.what) for each in view.changes] == [
+        ("old", "Not Paused"),
+        ("bad", "Not Accepted"),
+        ("bad", "Created"),
+        ("new", "Created"),
+        ("old", "Not Ready"),
+    ]
 
 
 async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from plimsoll.simulation.report import ReplayReport
 #: Columns of terminals; None without one.
 WIDTHS = (None, 60, 120, 140)
 #: Public functions of views that take no answer.
-NO_ANSWER = {"age_text", "headed", "first_rows", "gain_of", "note_lines", "unknown_lines"}
+NO_ANSWER = {"age_text", "headed", "gain_of", "note_lines", "unknown_lines"}
 #: Answers that no command gives: a node without the plugins of the others, a resource that no node has.
 IMPOSSIBLE = re.compile(r"^(\.placed\.scores\[0\]\.plugins has|\.utilisation\[0\]\.allocatable = 0$)")
 

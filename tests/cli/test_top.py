@@ -144,3 +144,19 @@ def test_prices_are_those_of_the_nodes_and_of_a_table(tmp_path: Path) -> None:
     assert "it needs currency, such as EUR, and a list nodes" in wrong.err
     assert "two.yaml has 2 documents; a table of prices is one, in one currency" in two.err
     assert "cannot be read: No such file" in missing.err
+
+
+def test_a_screen_of_a_large_cluster_has_the_fullest_nodes_first(tmp_path: Path) -> None:
+    """By requests where nothing is measured; fifty of them, all with -o wide and in JSON."""
+    names = [f"node-{each:02}" for each in range(60)]
+    pods = [a_pod_document(f"p-{each}", each, cpu=f"{10 * int(each[-2:])}m") for each in names]
+    file = str(tmp_path / saved(tmp_path, *map(a_node_document, names), *pods))
+
+    lines = say("top", "nodes", "--from", file).out.splitlines()
+    wide = say("top", "nodes", "--from", file, "-o", "wide").out
+    listed = json.loads(say("top", "nodes", "--from", file, "-o", "json").out)["nodes"]
+
+    assert lines[0].startswith("most cpu is requested of node node-59")
+    assert lines[2] == "The first 50 of 60; -o wide lists all:"
+    assert [each.split()[0] for each in lines[4:54]] == sorted(names, reverse=True)[:50]
+    assert sum(each.startswith("node-") for each in wide.splitlines()) == len(listed) == 60

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import re
 import textwrap
 from pathlib import Path
 
@@ -42,6 +44,35 @@ def test_reasons_are_found_in_every_way_that_they_are_written() -> None:
 
     assert {"Gone", "MendsNothing", "TwoYardsticks", "PodDisruptionBudget"} | limits <= set(found)
     assert "it moves already" in found["Moved"]
+
+
+#: What tells the sentences of a reason apart that have most of their words in common.
+FACTS = {
+    "Budget": "a budget that allows none, and one that is not met",
+    "FailedBarePods": "the evictor's argument, which lets pods go that have failed",
+    "NeverEvict": "the pod's annotation, and its namespace's",
+    "NoRoomMade": "a pod, and its resize",
+    "OptedOut": "for ever, and for a time",
+    "OtherScheduler": "a scheduler that is unknown, and one that the scope does not name",
+    "OutOfScope": "the namespace's name, its labels, and the pod's",
+}
+
+
+def test_one_reason_says_one_fact_in_one_sentence() -> None:
+    """Two sentences with the same words need two facts."""
+    alike = {
+        reason
+        for reason, sentences in vocabulary.refusals(vocabulary.modules()).items()
+        for one, other in itertools.combinations(map(words, sentences), 2)
+        if one & other and len(one & other) >= len(one | other) / 2
+    }
+    assert alike == set(FACTS)
+
+
+def words(sentence: str) -> set[str]:
+    """What a sentence says, without articles and who it is about."""
+    small = {"a", "an", "and", "is", "it", "its", "node", "of", "pod", "pods", "that", "the", "to"}
+    return set(re.findall("[a-z.]+", sentence.lower())) - small
 
 
 def test_a_field_has_its_default_and_what_is_required_says_so() -> None:

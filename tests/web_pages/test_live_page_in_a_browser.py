@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support import expected_conditions as expected
 from selenium.webdriver.support.wait import WebDriverWait
 
 from plimsoll.app.memory.live_view import (
+    LiveChange,
     LiveCondition,
     LiveMaintenance,
     LiveNode,
@@ -21,6 +23,7 @@ from plimsoll.app.memory.live_view import (
     LivePolicy,
     LiveRecord,
     LiveRefusal,
+    LiveSlot,
     LiveView,
 )
 from plimsoll.model.counted import counted
@@ -117,7 +120,18 @@ def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> Liv
             ),
         ),
         moves=(a_record("shop/web-a", "Evicting"),),
-        records=(a_record("shop/web-b", "Settled", words=words),),
+        records=(
+            a_record("shop/web-c", "Predicted").model_copy(update={"time": "2026-01-31T11:59:00Z"}),
+            a_record("shop/web-b", "Settled", words=words),
+        ),
+        slots=tuple(
+            LiveSlot(start=f"2026-01-31T{6 + place // 4:02}:{place % 4 * 15:02}:00Z", settled=place, failed=1)
+            for place in range(24)
+        ),
+        changes=(
+            LiveChange(time="2026-01-31T11:00:00Z", policy="tidy", what="Not Paused", message=words),
+            LiveChange(time="2026-01-31T10:00:00Z", policy="tidy", what="Paused", message=words),
+        ),
     )
 
 
@@ -189,6 +203,7 @@ def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
         why, by = "3 pods are on its node", "tidy (RemoveDuplicates)"
         assert rows(driver, "ended") == [
             ["4m ago", "shop/web-a", "old → new-1", "Evicting", why, by],
+            ["60s ago", "shop/web-c", "old → new-1", "Predicted", why, by],
             ["4m ago", "shop/web-b", "old → new-1", "Settled", why, by],
         ]
         assert driver.find_element(By.ID, "status").text == (
@@ -265,7 +280,9 @@ def test_the_first_line_says_whether_all_is_well(
 
 
 def test_what_is_empty_says_the_next_step(driver: Chrome) -> None:
-    empty = dict.fromkeys(("policies", "maintenances", "moves", "records", "queue", "nodes"), ())
+    empty = dict.fromkeys(
+        ("policies", "maintenances", "moves", "records", "queue", "nodes", "slots", "changes"), ()
+    )
     bare = USUAL.model_copy(update={**empty, "reasons": {}})
     with serving(bare) as (address, _):
         shown(driver, address)
@@ -275,6 +292,9 @@ def test_what_is_empty_says_the_next_step(driver: Chrome) -> None:
         assert driver.find_element(By.ID, "waiting").text == "No pod waits."
         assert driver.find_element(By.ID, "zones").text == "The cluster has no node."
         assert not driver.find_element(By.ID, "drains").is_displayed()
+        assert driver.find_element(By.ID, "changes").text.startswith("No policy was made, stopped")
+        assert driver.find_element(By.ID, "hours-said").text.startswith("No move has ended")
+        assert not driver.find_element(By.ID, "slots").is_displayed()
 
     with serving(bare, USUAL) as (address, _):  # the operator had just begun, and then has read the nodes
         shown(driver, address)
@@ -310,6 +330,72 @@ def test_nodes_are_grouped_by_zone(driver: Chrome) -> None:
         tiles = driver.find_elements(By.CSS_SELECTOR, "#zones .tile")
         assert [each.get_attribute("data-node") for each in tiles] == ["a", "c", "b", "d"]
         assert [each.get_attribute("tabindex") for each in tiles] == ["0", "-1", "0", "-1"]
+
+
+def test_the_last_hours_are_bars_and_changes_of_policies(driver: Chrome) -> None:
+    """The bars are a picture with a sentence; a pause that ended is a resumption."""
+    with serving(USUAL) as (address, _):
+        shown(driver, address)
+
+        said = "276 moves ended well, 24 did not, at most 24 within a quarter of an hour"
+        assert said in driver.find_element(By.ID, "hours-said").text
+        assert said in (driver.find_element(By.ID, "slots").get_attribute("aria-label") or "")
+        bars = driver.find_elements(By.CSS_SELECTOR, "#slots span")
+        assert [len(each.find_elements(By.TAG_NAME, "i")) for each in bars] == [1, *[2] * 23]
+        assert "23 well, 1 not" in (bars[-1].get_attribute("title") or "")
+        assert [each[:3] for each in rows(driver, "changes")] == [
+            ["60m ago", "tidy", "Resumed"],
+            ["2h ago", "tidy", "Paused"],
+        ]
+
+
+def test_zones_of_a_large_cluster_begin_folded(driver: Chrome) -> None:
+    """Their headings say how full they are; tiles are made when one is opened, and follow what changes."""
+    nodes = [
+        a_node(name, place).model_copy(update={"zone": "ba"[place % 2]}) for place, name in enumerate("dcba")
+    ]
+    first = USUAL.model_copy(update={"nodes": tuple(nodes), "node_count": 501})
+    moved = a_node("c", 12).model_copy(update={"zone": "b"})
+    with serving(first) as (address, _):
+        shown(driver, address)
+        heads = driver.find_elements(By.CSS_SELECTOR, "#zones summary")
+        assert [each.text.split(",")[0] for each in heads] == ["Zone a 2 nodes", "Zone b 2 nodes"]
+        assert not driver.find_elements(By.CSS_SELECTOR, ".tile")
+
+        for head in reversed(heads):
+            head.click()
+        WebDriverWait(driver, 60).until(
+            lambda found: len(found.find_elements(By.CSS_SELECTOR, ".tile")) == len(nodes)
+        )
+        driver.execute_script(
+            "show(JSON.parse(arguments[0]), false)",
+            first.model_copy(update={"nodes": (moved,), "gone": ("d",)}).model_dump_json(by_alias=True),
+        )
+
+        tiles = [each.get_attribute("data-node") for each in driver.find_elements(By.CSS_SELECTOR, ".tile")]
+        assert tiles == ["a", "b", "c"]
+        said = [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#zones summary")]
+        assert said[0].startswith("Zone a 1 node,")
+        assert "1 above 90 %" in said[1]
+
+
+def test_a_wall_has_nothing_to_click(driver: Chrome) -> None:
+    with serving(USUAL) as (address, _):
+        driver.get(f"{address}?wall")
+        driver.find_element(By.ID, "token").send_keys("one")  # who puts it up signs in
+        driver.find_element(By.CSS_SELECTOR, "#ask button").click()
+        WebDriverWait(driver, 60).until(
+            lambda found: found.find_element(By.CSS_SELECTOR, "#ended button").is_displayed()
+        )
+
+        assert "placed" in driver.find_element(By.ID, "status").text
+        for hidden in ("nav", "#filter", "#queue .scroll", "footer"):
+            assert not driver.find_element(By.CSS_SELECTOR, hidden).is_displayed(), hidden
+        driver.execute_script("document.querySelector('#ended button').scrollIntoView()")
+        button = driver.find_element(By.CSS_SELECTOR, "#ended button")
+        webdriver.ActionChains(driver).move_to_element(button).click().perform()
+        assert not driver.find_element(By.CSS_SELECTOR, "dialog").is_displayed()
+        assert_nothing_serious(driver)
 
 
 def test_it_is_used_by_keyboard(driver: Chrome) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 from plimsoll.model.columns.columns import PodIndex
-from plimsoll.model.kinds.gang_marks import CORES, OURS, OWNED, Gang, gangs_of
+from plimsoll.model.kinds.gang_marks import ANNOTATION_KEYS, CORES, OURS, OWNED, Gang, gangs_of
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.names import PodUid
@@ -61,7 +61,7 @@ class GangMembers(PodIndex):
 
     def add(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - the index's signature
         """Add a placed pod."""
-        gangs = gangs_of(pod.pod) if pod.stands_in_for is None else ()
+        gangs = _gangs_of(pod) if pod.stands_in_for is None else ()
         if not gangs:
             return
         self.version += 1
@@ -153,6 +153,16 @@ class GangMembers(PodIndex):
         """Whether a pod, placed or not, names a gang of this placed pod."""
         named = {gang[:2] for gang in gangs_of(one.pod)}
         return not named.isdisjoint(gang[:2] for gang in self.gangs.get(other.uid, ()))
+
+
+def _gangs_of(pod: PodInfo) -> tuple[Gang, ...]:
+    """The gangs that a pod names, found once for siblings without an annotation that names one."""
+    metadata = pod.pod.metadata
+    if not ANNOTATION_KEYS.isdisjoint(metadata.annotations):
+        return gangs_of(pod.pod)
+    owner = metadata.controller  # of which the template has kind and name
+    version = "" if owner is None else owner.api_version
+    return pod.template.memo(("gangs", version), lambda: gangs_of(pod.pod))
 
 
 class GangUnits:

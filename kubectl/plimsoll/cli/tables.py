@@ -7,7 +7,7 @@ then the widest ones; ``-o wide`` folds prose only.
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from plimsoll.cli.colours import HEADING, painted, tone_of
@@ -51,6 +51,15 @@ class Table:
     rows: Sequence[Sequence[object]]
     folds: bool = False
     title: str = ""
+
+    def first_rows(self, most: int = 20) -> "Table":
+        """The first rows; the title gives the total number, and how to see all."""
+        if len(self.rows) <= most:
+            return self
+        subject = self.title.removesuffix(":")
+        shown = f"{most} of {len(self.rows)}; -o wide lists all"
+        title = f"{subject} ({shown}):" if subject else f"The first {shown}:"
+        return replace(self, rows=self.rows[:most], title=title)
 
     def lines(
         self, *, wide: bool = False, width: int | None = None, is_coloured: bool = False

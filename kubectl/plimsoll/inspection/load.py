@@ -40,7 +40,9 @@ class NodeFigures(AnswerPart):
 class NodeLoads(Answer):
     """The usage of nodes."""
 
-    nodes: list[NodeFigures] = Field(description="The nodes, the fullest by measured cpu first.")
+    nodes: list[NodeFigures] = Field(
+        description="The nodes, the fullest by measured cpu first, others by requested cpu."
+    )
     notes: list[str] = Field(description="What is not known.")
 
     def names(self) -> list[str]:
@@ -108,7 +110,7 @@ def node_loads(state: ClusterState, prices: PriceTable | None = None) -> NodeLoa
                 currency=None if price is None else price.currency,
             )
         )
-    found.sort(key=lambda each: (-each.used.get("cpu", -1.0), each.node))
+    found.sort(key=lambda each: (-each.used.get("cpu", -1.0), -each.requested.get("cpu", 0.0), each.node))
     without = sum(each.currency is None for each in found)
     notes = _price_notes(prices_of(cluster.nodes, prices), without)
     return NodeLoads(nodes=found, notes=[*_notes(state), *notes])

@@ -2,14 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
-import orjson
-from pydantic import ValidationError
 
-from plimsoll.api.v1alpha1.eviction import Eviction, EvictionStatus
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
@@ -17,7 +13,7 @@ from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import DEVICES, GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.book import DeviceBook
-from plimsoll.framework.field_errors import field_errors, summary
+from plimsoll.inspection.recorded_moves import plain, records_of
 from plimsoll.load.readings import LoadSettings
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.decoding import DecodeError, decode
@@ -26,8 +22,7 @@ from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.observer import Observer
-from plimsoll.records.record import Record
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SCALERS, SnapshotContent
+from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, SCALERS, SnapshotContent
 from plimsoll.usage.load_feed import load_readings
 from plimsoll.usage.load_keeper import LoadKeeper
 
@@ -89,12 +84,10 @@ class MirroredObjects:
             book = self.cache.cluster.objects.ledger(DeviceBook)
             book.serve(is_served=True)
             book.now = content.taken
-        self.records = {}
-        for document in content.objects.get(RECORDS, ()):
-            record = self._record(document)
-            if record is not None:
-                self.records[record.key] = record
-        policies = [self._plain(POLICIES, each) for each in content.objects.get(POLICIES, ())]
+        self.records = records_of(content, skipping.object_skipped)
+        policies = [
+            plain(POLICIES, each, skipping.object_skipped) for each in content.objects.get(POLICIES, ())
+        ]
         self.policies = sorted((each for each in policies if each is not None), key=_age)
         self.deployments = {each.uid: each for each in _read(content, DEPLOYMENTS, Deployment, skipping)}
         scalers = _read(content, SCALERS, HorizontalPodAutoscaler, skipping)
@@ -119,37 +112,6 @@ class MirroredObjects:
                 ingestion.apply(events)
             if resource.name in content.objects:
                 self.cache.cluster.objects.ledger(WatchedObjects).listed.add(resource.kind)
-
-    def _plain(self, resource: str, document: bytes) -> dict[str, Any] | None:
-        """A document as plain values; None if it is not an object."""
-        try:
-            plain = orjson.loads(document)
-        except orjson.JSONDecodeError as exc:
-            self.skipped.append(SkippedObject(resource, "", str(exc)))
-            return None
-        return plain if isinstance(plain, dict) and isinstance(plain.get("metadata"), dict) else None
-
-    def _record(self, document: bytes) -> Record | None:
-        """An Eviction record; None if it cannot be read."""
-        raw = self._plain(RECORDS, document)
-        if raw is None:
-            return None
-        meta = raw.get("metadata") or {}
-        plain = {key: value for key, value in raw.items() if key != "metadata"}
-        plain["metadata"] = {"name": meta.get("name"), "namespace": meta.get("namespace")}
-        try:
-            eviction = Eviction.model_validate(plain)
-            namespace, name = str(meta["namespace"]), str(meta["name"])
-            created = datetime.fromisoformat(meta["creationTimestamp"]).timestamp()
-        except (ValidationError, KeyError, OverflowError, ValueError, TypeError) as exc:
-            problem = (
-                summary(field_errors(exc, model=Eviction)) if isinstance(exc, ValidationError) else repr(exc)
-            )
-            place = f"{meta.get('namespace')}/{meta.get('name')}"
-            self.skipped.append(SkippedObject(RECORDS, place, problem))
-            return None
-        status = eviction.status or EvictionStatus()
-        return Record(namespace, name, eviction.spec, status, created)
 
 
 def _read(

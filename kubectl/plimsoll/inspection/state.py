@@ -5,7 +5,8 @@ memory is missing: its queue and back-off, rounds in which nodes were over-used,
 began, and smoothed usage.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -40,6 +41,7 @@ from plimsoll.planning.context import RATE_S, PlanningFacts, touched_nodes, unde
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.history import UnreadyReplacement
 from plimsoll.planning.moves import HoldReason, Monotonic, PlanningContext, RebalancingConfig, standing
+from plimsoll.planning.proven.plan_builder import KEPT
 from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
@@ -302,6 +304,11 @@ class ClusterState:
 
     # -- runs ----------------------------------------------------------------------------------------
 
+    def count(self) -> None:
+        """Count what plans read of the pods: forks of the cluster then begin with it."""
+        for kind in KEPT:
+            self.cluster.index(kind)
+
     def run_input(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
         """The input of a run of a working policy that begins now (``rebalancing.runs.inputs``)."""
         spec = self.working[name].spec.rebalancing or RebalancingSpec()
@@ -329,6 +336,7 @@ class ClusterState:
             monotonic=self.monotonic,
         )
         is_upstream = wanted.planner is Planner.UPSTREAM
+        self.count()
         return wanted, self.cluster.fork() if is_upstream else self.book.claimed(), context.of(facts)
 
     def _unready(self) -> dict[str, UnreadyReplacement]:
@@ -337,10 +345,17 @@ class ClusterState:
 
     def _pods_of(self, owner: str) -> Iterator[Pod]:
         """The pods of an owner, by its uid."""
+        return (each.pod for each in self._owned.get(owner, ()))
+
+    @cached_property
+    def _owned(self) -> Mapping[str, Sequence[PodInfo]]:
+        """Pods, placed or not, by the uid of their owner: records of many owners are read."""
+        found: defaultdict[str, list[PodInfo]] = defaultdict(list)
         for each in (*self.cluster.pods.values(), *self.objects.pending.infos()):
-            found = each.pod.metadata.owner
-            if found is not None and found.uid == owner:
-                yield each.pod
+            owner = each.pod.metadata.owner
+            if owner is not None:
+                found[owner.uid].append(each)
+        return found
 
     def _others(self, name: str) -> dict[str, RebalancingConfig]:
         """The configurations of the other policies that carry out moves."""
@@ -381,11 +396,7 @@ class ClusterState:
         if not target or owner is None:
             return
         sent = record.status.transitions[-1].time if record.status.transitions else None
-        siblings = [
-            each
-            for each in (*self.cluster.pods.values(), *self.objects.pending.infos())
-            if each.pod.metadata.owner is not None and each.pod.metadata.owner.uid == owner.uid
-        ]
+        siblings = self._owned.get(owner.uid, ())
         new = [
             each
             for each in siblings

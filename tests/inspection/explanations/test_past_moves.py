@@ -2,7 +2,6 @@
 
 import itertools
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,9 +36,7 @@ def test_records_are_a_pods_by_uid() -> None:
         records[key] = replace(record, spec=record.spec.model_copy(update={"owner": owner}))
         if is_moved or is_sibling or is_new:
             wanted.add(30 + len(records) - 1)
-    state: Any = SimpleNamespace(records=records, now=NOW.timestamp())
-
-    found = past_moves(state, pod)
+    found = past_moves(records.values(), NOW.timestamp(), pod.uid, workload_of(pod).key)
 
     ages = [each.age_seconds for each in found]
     assert ages == sorted(minutes * 60 - 60 for minutes in wanted)
@@ -50,11 +47,10 @@ def test_the_latest_are_shown_and_no_more() -> None:
     pod = the_info(a_pod("web-b", namespace="shop", uid="pod"))
     numbers = [5, 3, 9, 1, 11, 2, 8, 12, 4, 7, 6, 10]
     records = {f"r{each}": a_record(f"r{each}", minutes_ago=each, uid="pod", took=0) for each in numbers}
-    state: Any = SimpleNamespace(records=records, now=NOW.timestamp())
 
-    assert [each.age_seconds for each in past_moves(state, pod)] == [
-        60 * each for each in range(1, SHOWN + 1)
-    ]
+    found = past_moves(records.values(), NOW.timestamp(), pod.uid, workload_of(pod).key)
+
+    assert [each.age_seconds for each in found] == [60 * each for each in range(1, SHOWN + 1)]
 
 
 @pytest.mark.parametrize(
@@ -119,5 +115,5 @@ def test_a_replacement_says_how_long_it_stays(minutes_ago: float, left: str) -> 
     assert found is not None
     (view,) = found.policies
     holds = [each.message for each in view.holds if each.reason == "MovedRecently"]
-    text = f"it replaces a pod that was moved within the hour, and stays for {left}"
+    text = f"it replaced a pod that was moved within the last hour; it stays for {left}"
     assert holds == ([text] if left else [])

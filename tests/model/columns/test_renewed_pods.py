@@ -1,10 +1,10 @@
-"""Every pod index, after pods have changed in ways that count the same, is what it would be if built now."""
+"""Every pod index is what it would be if built now, and if pods were added one by one."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -19,18 +19,22 @@ import plimsoll.plugins
 import plimsoll.strategies
 from plimsoll.devices.fork_devices import ForkDevices
 from plimsoll.framework.descheduling.pod_indexes import PodGroups
+from plimsoll.framework.selectors import selector_of_labels
 from plimsoll.load.load_book import LoadBook
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import FollowsFork, PodIndex
+from plimsoll.model.columns.pod_counts import PodClass, PodCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.gang_members import GangMembers
+from plimsoll.model.kinds.gang_marks import gangs_of
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod import Pod, PodCondition
-from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.testing.builders import a_node, a_pod
 
-#: What tells when an index changed, or who shares it, not what it says.
-BOOKKEEPING = {"_dirty", "_own", "_shared", "sorted_at", "version"}
+#: What tells when an index changed, who shares it, or what it found at an earlier question, not what it says.
+BOOKKEEPING = {"_dirty", "_memberships", "_own", "_shared", "sorted_at", "version"}
 
 #: Made whole by their subclasses; or learnt over time; or about claims, which a fork writes.
 ABSTRACT = {PodGroups, FollowsFork, LoadBook, ForkDevices}
@@ -64,14 +68,18 @@ def every_kind() -> list[type[Any]]:
 
 def told(value: Any, seen: frozenset[int] = frozenset()) -> Any:
     """What a value holds, in a form that can be compared; a pod is its uid and its resource version."""
-    if isinstance(value, PodInfo):
-        return ("pod", value.uid, value.pod.metadata.resource_version)
+    if isinstance(value, PodInfo | PodTemplate):
+        is_pod = isinstance(value, PodInfo)
+        return (value.uid, value.pod.metadata.resource_version) if is_pod else value.signature.hex()
+    if isinstance(value, msgspec.Struct):
+        return told(msgspec.structs.asdict(value), seen)
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, dict):
         return {repr(told(key, seen)): told(each, seen) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [told(each, seen) for each in value]
+        items = [told(each, seen) for each in value]
+        return sorted(items, key=repr) if value and isinstance(value[0], msgspec.Struct) else items
     if isinstance(value, set | frozenset):
         return sorted(repr(told(each, seen)) for each in value)
     if (
@@ -81,7 +89,7 @@ def told(value: Any, seen: frozenset[int] = frozenset()) -> Any:
     ):
         held = {name: each for name, each in vars(value).items() if name not in BOOKKEEPING}
         return told(held, seen | {id(value)})
-    return repr(value) if isinstance(value, int | float | str | None) else ""
+    return repr(value) if isinstance(value, int | float | str | datetime | None) else ""
 
 
 def now_in(pod: Pod, version: int, **status: Any) -> Pod:
@@ -148,3 +156,66 @@ def test_an_index_is_what_it_would_be_if_built_now(kind: type[Any]) -> None:
             if isinstance(each, PodsByImportance):
                 each.refresh(snapshot)
         assert told(index) == told(built), at
+
+
+def a_crowd() -> list[tuple[Pod, str]]:
+    """Siblings that differ in requests, age, groups, and whether they are ready or leaving."""
+    terms = [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}]
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    marks = [{}, {}, {"scheduling.k8s.io/group-name": "train"}]
+    found = []
+    for number in range(24):
+        labels = {"app": "web"} if number % 4 else {"app": "db", "plimsoll.dev/pod-group": "g"}
+        pod = a_pod(
+            f"p{number}",
+            node=f"n{number % 3}",
+            cpu=f"{1 + number % 2}",
+            owner=f"ReplicaSet/{'web' if number % 5 else 'db'}",
+            labels=labels,
+            annotations=marks[number % 3],
+            affinity=apart if number % 6 == 1 else None,
+            volumes=[DATA] if number % 8 == 2 else [],
+        )
+        pod = now_in(pod, number, conditions=ready("True" if number % 3 else "False"))
+        metadata = msgspec.structs.replace(
+            pod.metadata,
+            creation_timestamp=STARTED + timedelta(minutes=(7 * number) % 24),
+            deletion_timestamp=STARTED if number % 7 == 3 else None,
+        )
+        found.append((msgspec.structs.replace(pod, metadata=metadata), f"n{number % 3}"))
+    return found
+
+
+@pytest.mark.parametrize("kind", every_kind(), ids=lambda kind: kind.__name__)
+def test_pods_that_are_added_together_count_as_if_one_after_the_other(kind: type[Any]) -> None:
+    cluster = Cluster()
+    for number in range(3):
+        cluster.set_node(a_node(f"n{number}", cpu="64", memory="256Gi"))
+    pods = [(cluster.templates.info(pod), cluster.rows[node]) for pod, node in a_crowd()]
+    singly, first, second = kind(cluster), kind(cluster), kind(cluster)
+    for pod, row in pods:
+        singly.add(pod, row)
+    first.add_all(pods)
+    second.add_all(pods[:9])
+    second.add_all(pods[9:])
+
+    assert told(first) == told(singly)
+    assert told(second) == told(singly)
+
+
+def test_classes_and_gangs_of_a_crowd_are_those_of_its_pods() -> None:
+    """A class that was counted before counts those who come; siblings may name different gangs."""
+    cluster = Cluster()
+    for number in range(3):
+        cluster.set_node(a_node(f"n{number}", cpu="64", memory="256Gi"))
+    pods = [(cluster.templates.info(pod), cluster.rows[node]) for pod, node in a_crowd()]
+    web = PodClass(((None, selector_of_labels({"app": "web"})),), living=True)
+    counts, gangs = PodCounts(cluster), GangMembers(cluster)
+
+    before = counts.of(web).total
+    counts.add_all(pods)
+    gangs.add_all(pods)
+
+    living = [pod for pod, _ in pods if pod.labels["app"] == "web" and not pod.is_terminating]
+    assert (before, counts.of(web).total) == (0, len(living))
+    assert gangs.gangs == {pod.uid: named for pod, _ in pods if (named := gangs_of(pod.pod))}

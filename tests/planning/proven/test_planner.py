@@ -434,7 +434,7 @@ class TestRevalidate:
         cluster.displace(move.pod.uid)
 
         assert revalidate(move, rebalancing, cluster, SURROUNDINGS) == Refusal(
-            "Gone", "pod default/p0 is not on node full any more"
+            "Gone", "the pod is not on node full any more"
         )
 
     def test_an_ended_pod_may_be_gone_already(self) -> None:
@@ -447,7 +447,7 @@ class TestRevalidate:
 
         assert revalidate(move, rebalancing, cluster, there) == move
         assert revalidate(move, rebalancing, cluster, SURROUNDINGS) == Refusal(
-            "Gone", "pod default/done is gone already"
+            "Gone", "the pod is gone already"
         )
 
     def test_moves_under_way_hold_their_places(self) -> None:

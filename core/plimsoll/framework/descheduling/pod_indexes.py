@@ -40,6 +40,13 @@ class OwnerCounts(PodIndex):
             for key in ((pod.namespace, owner.uid), (ANYWHERE, owner.uid)):
                 self.counts[key] = self.counts.get(key, 0) + 1
 
+    def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
+        """Count placed pods."""
+        found = Counter([(pod.namespace, owner.uid) for pod, _ in placed for owner in self.owners(pod)])
+        for (namespace, uid), count in found.items():
+            for key in ((namespace, uid), (ANYWHERE, uid)):
+                self.counts[key] = self.counts.get(key, 0) + count
+
     def remove(self, pod: PodInfo, row: int) -> None:
         """Remove a pod."""
         for owner in self.owners(pod):
@@ -75,6 +82,10 @@ class ReadyCounts(MemberCounts):
         """Count a pod that was placed, or changed."""
         if is_serving(pod):
             super().add(pod, row)
+
+    def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
+        """Count placed pods."""
+        super().add_all(each for each in placed if is_serving(each[0]))
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """Remove a pod, also before it changes."""
@@ -114,6 +125,17 @@ class PodGroups(PodIndex, Generic[KindT]):
         """Add a placed pod."""
         for group in self.groups_of(pod):
             self._writable(pod.namespace, group)[pod.uid] = pod
+
+    def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
+        """Add placed pods."""
+        found: dict[tuple[str, KindT], dict[str, PodInfo]] = {}
+        for pod, _ in placed:
+            for group in self.groups_of(pod):
+                key = pod.namespace, group
+                pods = found.get(key)
+                if pods is None:
+                    pods = found[key] = self._writable(*key)
+                pods[pod.uid] = pod
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """Remove a pod."""
@@ -228,7 +250,7 @@ class PodsByOwner(PodGroups[tuple[str, str]]):
 
     def groups_of(self, pod: PodInfo) -> Iterable[tuple[str, str]]:
         """The pod's owners."""
-        return ((owner.kind, owner.name) for owner in pod.pod.metadata.owner_references)
+        return [(owner.kind, owner.name) for owner in pod.pod.metadata.owner_references]
 
 
 class UnplacedPods:

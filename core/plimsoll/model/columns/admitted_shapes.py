@@ -6,6 +6,7 @@ owner's newest pods request does, and so do the defaults of LimitRanges
 (:mod:`plimsoll.model.autoscalers.recommended_requests`). None needs a right to create pods.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
 
@@ -51,7 +52,7 @@ class AdmittedShapes(PodIndex):
         shapes = self.shapes.get(_owner(pod), ())
         if not shapes or (len(shapes) == 1 and shapes[0].amounts == _amounts(pod.template)):
             return None
-        newest = max(shapes, key=lambda each: each.newest)
+        newest = max(shapes, key=lambda each: (each.newest, each.amounts))  # of one age, the larger
         own = pod.template.requests
         is_larger = any(amount > own.get(name, 0) for name, amount in newest.amounts)
         return newest.template if is_larger else None
@@ -62,16 +63,38 @@ class AdmittedShapes(PodIndex):
         key = _owner(pod)
         if created is None or not key[1] or pod.stands_in_for is not None:
             return
-        amounts = _amounts(pod.template)
-        found = self.shapes.get(key, ())
-        known = next((each for each in found if each.amounts == amounts), None)
-        if known is None:
-            changed = _Shape(amounts, pod.template, created, 1)
-        elif created >= known.newest:
-            changed = _Shape(amounts, pod.template, created, known.count + 1)
-        else:
-            changed = _Shape(amounts, known.template, known.newest, known.count + 1)
-        self.shapes[key] = (*(each for each in found if each is not known), changed)
+        self._count(key, _Shape(_amounts(pod.template), pod.template, created, 1))
+
+    def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
+        """Count placed pods: those of an owner with equal requests together."""
+        amounts_of: dict[PodTemplate, Amounts] = {}
+        found: dict[tuple[tuple[str, str], Amounts], tuple[PodTemplate, datetime, int]] = {}
+        for pod, _ in placed:
+            created, owner, template = pod.pod.metadata.creation_timestamp, _owner(pod), pod.template
+            if created is None or not owner[1] or pod.stands_in_for is not None:
+                continue
+            amounts = amounts_of.get(template)
+            if amounts is None:
+                amounts = amounts_of[template] = _amounts(template)
+            key = owner, amounts
+            known = found.get(key)
+            if known is None:
+                found[key] = template, created, 1
+            elif created >= known[1]:
+                found[key] = template, created, known[2] + 1
+            else:
+                found[key] = known[0], known[1], known[2] + 1
+        for (owner, amounts), (template, created, count) in found.items():
+            self._count(owner, _Shape(amounts, template, created, count))
+
+    def _count(self, owner: tuple[str, str], come: _Shape) -> None:
+        """Count pods of an owner that have equal requests."""
+        found = self.shapes.get(owner, ())
+        known = next((each for each in found if each.amounts == come.amounts), None)
+        if known is not None:
+            newer = come if come.newest >= known.newest else known
+            come = _Shape(come.amounts, newer.template, newer.newest, known.count + come.count)
+        self.shapes[owner] = (*(each for each in found if each is not known), come)
 
     def remove(self, pod: PodInfo, row: int) -> None:  # noqa: ARG002 - likewise
         """Remove a pod."""

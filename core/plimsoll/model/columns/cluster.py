@@ -212,8 +212,7 @@ class Cluster:
         found: Any = self._indexes.get(kind)
         if found is None:
             found = cast("Callable[[Cluster], PodIndex]", kind)(self)
-            for pod, row in self.placed():
-                found.add(pod, row)
+            found.add_all(self.placed())
             self._indexes[kind] = found
         index: IndexT = found
         return index
@@ -486,8 +485,7 @@ class Cluster:
             np.add.at(self.nonzero_requested[:, CPU], at, [pod.nonzero_cpu_milli for pod in pods])
             np.add.at(self.nonzero_requested[:, MEMORY], at, [pod.nonzero_memory_bytes for pod in pods])
         for index in self._indexes.values():
-            for pod, row in zip(pods, rows, strict=True):
-                index.add(pod, row)
+            index.add_all(zip(pods, rows, strict=True))
         self._changes.note_all(rows, len(rows))
 
     def _leave(self, pod: PodInfo, row: int) -> None:

@@ -55,6 +55,11 @@ class PodIndex(Protocol):
     def add(self, pod: PodInfo, row: int) -> None:
         """Add a placed pod."""
 
+    def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
+        """Add many placed pods with their rows; the same as adding one after the other."""
+        for pod, row in placed:
+            self.add(pod, row)
+
     def remove(self, pod: PodInfo, row: int) -> None:
         """Remove a pod; ``pod`` counts as the one that was added (same template, requests, terminating)."""
 

@@ -7,7 +7,7 @@ the rows where they are placed. Classes that were not used for long are dropped.
 Axis letters: N nodes, D topology domains.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -190,6 +190,13 @@ class PodCounts(PodIndex):
             if not (counts.living and pod.is_terminating):
                 counts.add(row, 1)
 
+    def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
+        """Add placed pods."""
+        if self._counted:
+            super().add_all(placed)
+        else:
+            self._placed.add_all(placed)
+
     def remove(self, pod: PodInfo, row: int) -> None:
         """Remove a pod."""
         for counts in self._classes_of(pod.template):
@@ -310,6 +317,18 @@ class PlacedTemplates:
                 del self._terminating[template]
                 self._own[1].discard(template)
         return bool(rows)
+
+    def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
+        """Add pods on their nodes."""
+        found: dict[PodTemplate, dict[int, int]] = {}
+        for pod, row in placed:
+            template = pod.template
+            rows = found.get(template)
+            if rows is None or pod.is_terminating:
+                self.change(pod, row, 1)
+                found[template] = self._rows[template]
+            else:
+                rows[row] = rows.get(row, 0) + 1
 
     def candidates(self, selector: Selector) -> list[PodTemplate]:
         """Placed templates that the selector may match."""

@@ -88,7 +88,7 @@ ANNOTATIONS = (
 """Marks that are annotations."""
 
 _LABEL_KEYS = frozenset(mark.keys[0] for mark in LABELS)
-_ANNOTATION_KEYS = frozenset(mark.keys[0] for mark in ANNOTATIONS)
+ANNOTATION_KEYS = frozenset(mark.keys[0] for mark in ANNOTATIONS)
 
 
 def gangs_of(pod: Pod) -> tuple[Gang, ...]:
@@ -100,7 +100,7 @@ def gangs_of(pod: Pod) -> tuple[Gang, ...]:
     metadata = pod.metadata
     if not _LABEL_KEYS.isdisjoint(metadata.labels):
         found += tuple(_named(LABELS, metadata.labels, pod))
-    if not _ANNOTATION_KEYS.isdisjoint(metadata.annotations):
+    if not ANNOTATION_KEYS.isdisjoint(metadata.annotations):
         found += tuple(_named(ANNOTATIONS, metadata.annotations, pod))
     if metadata.owner_references:
         key = owned_key(pod)

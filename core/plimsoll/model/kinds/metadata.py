@@ -50,6 +50,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     @property
     def owners(self) -> tuple[OwnerReference, ...]:
         """The owners whose pod it is: the controller; if no reference is one, all of them."""
+        if len(self.owner_references) < 2:
+            return self.owner_references
         controller = self.controller
         return self.owner_references if controller is None else (controller,)
 
@@ -60,7 +62,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     @property
     def owner(self) -> OwnerReference | None:
         """The first of them, which counts as the one that replaces a pod; None for a bare pod."""
-        return next(iter(self.owners), None)
+        owners = self.owners
+        return owners[0] if owners else None
 
 
 class ApiObject(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -25,6 +25,9 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.proven.target_choice import short_of_gain
 from plimsoll.planning.surges import Surge
 
+#: Why a replacement stays for a while.
+REPLACED = "it replaced a pod that was moved within the last hour"
+
 
 class CheckedCandidate(Struct):
     """A candidate on its way through the checks.
@@ -217,7 +220,7 @@ def moved_recently(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | 
     yields = plan.traits.restarting | plan.traits.ordered
     if candidate.pod.uid not in plan.planning_context.moved or candidate.strategy in yields:
         return None
-    return Refusal("MovedRecently", "it replaced a pod that was moved within the last hour")
+    return Refusal("MovedRecently", REPLACED)
 
 
 def admission(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:

@@ -19,7 +19,6 @@ from plimsoll.framework.descheduling.context import StrategyContext, considered_
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.framework.descheduling.pod_indexes import (
     MemberCounts,
-    OwnerCounts,
     PodsByOwner,
     PodsByTemplate,
     ReadyCounts,
@@ -66,11 +65,10 @@ from plimsoll.planning.surges import Surging
 #: For plans that only search for what would be possible.
 UNLIMITED = Limits(per_workload=NO_CEILING)
 
-#: Pod indexes that strategies and evictors read; none of them depends on rows.
+#: Pod indexes that strategies and evictors of planner Proven read; none of them depends on rows.
 KEPT: tuple[type[PodIndex], ...] = (
     AdmittedShapes,
     MemberCounts,
-    OwnerCounts,
     ReadyCounts,
     PodsByOwner,
     PodsByTemplate,

@@ -113,9 +113,9 @@ def revalidate(
     plan.compares_complaints = plan.compares_complaints and not move.bundle
     if move.target:
         if standing is None or row is None or cluster.nodes[row].name != move.source:
-            return Refusal("Gone", f"pod {move.pod.key} is not on node {move.source} any more")
+            return Refusal("Gone", f"the pod is not on node {move.source} any more")
     elif move.pod.uid not in plan.context.unplaced:
-        return Refusal("Gone", f"pod {move.pod.key} is gone already")
+        return Refusal("Gone", "the pod is gone already")
     pod = standing or move.pod
     alone = move.planner is not Planner.OPTIMAL and not move.bundle
     purposeful = purpose_decides(move.strategy, plan)

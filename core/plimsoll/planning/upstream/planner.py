@@ -163,5 +163,5 @@ def still_stands(move: Move, cluster: Cluster) -> Move | Refusal:
     if move.pod.pod.is_terminal:
         return move
     if standing is None or row is None or cluster.nodes[row].name != move.source:
-        return Refusal("Gone", f"pod {move.pod.key} is not on node {move.source} any more")
+        return Refusal("Gone", f"the pod is not on node {move.source} any more")
     return move

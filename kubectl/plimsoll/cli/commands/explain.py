@@ -54,11 +54,7 @@ def explain_pod(
     records say of its move. Nothing is written; to ask the leading operator, a token of ten minutes is
     requested (docs/cli/explain.md).
     """
-    from plimsoll.answers.operator_memory import PodMemory  # noqa: PLC0415 - likewise
-    from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
-    from plimsoll.cli.views.explain_pod import moved_view, pod_view  # noqa: PLC0415 - each command loads what it needs
-    from plimsoll.inspection.explanations import pod as pods  # noqa: PLC0415 - likewise
-    from plimsoll.inspection.explanations.moved_pod import explain_gone_pod  # noqa: PLC0415 - likewise
+    from plimsoll.cli.views.moved_pod import moved_view  # noqa: PLC0415 - each command loads what it needs
 
     _check(operator, from_)
     if pod is None:
@@ -69,24 +65,9 @@ def explain_pod(
     where, name = _placed_name(options, "pod", pod, from_)
     moved = None if from_ else _gone(options, where, name)
     if moved is None:
-        state = state_from(options, from_)
-        try:
-            with progress("steps", "explaining"):
-                answer = pods.explain_pod(state, where, name)
-        except pods.UnknownObjectError:
-            moved = explain_gone_pod(state.records, state.now, where, name)
-            if moved is None:
-                raise
+        moved = _explain_known(options, (where, name), from_, operator, lease)
     if moved is not None:
         print_answer(moved, moved_view(moved), options)
-        return
-    if operator != UNASKED and not from_:
-        memory, why = memory_of(options, operator, lease, ("pods", where, name), PodMemory)
-        own = (pods.MEMORY_UNKNOWN, pods.ASSUMED_UNKNOWN)
-        answer = answer.model_copy(
-            update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
-        )
-    print_answer(answer, pod_view(answer), options)
 
 
 def explain_pod_group(options: Options, group: GroupName, *, from_: From = None) -> None:
@@ -136,15 +117,15 @@ def explain_eviction(options: Options, record: RecordName, *, from_: From = None
 
     Nothing is written.
     """
-    from plimsoll.cli.views.explain_pod import moved_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.views.moved_pod import moved_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations.moved_pod import explain_move  # noqa: PLC0415 - likewise
     from plimsoll.inspection.explanations.pod import UnknownObjectError  # noqa: PLC0415 - likewise
-    from plimsoll.inspection.mirrored import MirroredObjects  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.recorded_moves import records_of  # noqa: PLC0415 - likewise
     from plimsoll.snapshots.content import RECORDS  # noqa: PLC0415 - likewise
 
     where, name = _placed_name(options, "record", record, from_)
     content = content_from(options, from_, only=(RECORDS,))
-    records = MirroredObjects(content).records
+    records = records_of(content)
     answer = explain_move(records, content.taken, where, name)
     if answer is None:
         raise UnknownObjectError("eviction", f"{where}/{name}", list(records))
@@ -167,6 +148,35 @@ def explain_policy(options: Options, policy: PolicyName, *, from_: From = None) 
     print_answer(answer, explained_policy(answer), options)
 
 
+def _explain_known(
+    options: Options, pod: tuple[str, str], from_: list[str] | None, operator: str, lease: str
+) -> "MoveExplanation | None":
+    """Explain a pod of the cluster; one that it does not have is returned as its records know it."""
+    from plimsoll.answers.operator_memory import PodMemory  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.cli.progress import progress  # noqa: PLC0415 - likewise
+    from plimsoll.cli.views.explain_pod import pod_view  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations import pod as pods  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.explanations.moved_pod import explain_gone_pod  # noqa: PLC0415 - likewise
+
+    state = state_from(options, from_)
+    try:
+        with progress("steps", "explaining"):
+            answer = pods.explain_pod(state, *pod)
+    except pods.UnknownObjectError:
+        moved = explain_gone_pod(state.records, state.now, *pod)
+        if moved is None:
+            raise
+        return moved
+    if operator != UNASKED and not from_:
+        memory, why = memory_of(options, operator, lease, ("pods", *pod), PodMemory)
+        own = (pods.MEMORY_UNKNOWN, pods.ASSUMED_UNKNOWN)
+        answer = answer.model_copy(
+            update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
+        )
+    print_answer(answer, pod_view(answer), options)
+    return None
+
+
 def _explain_waiting(options: Options, from_: list[str] | None) -> None:
     """All pending pods, by owner and reason."""
     from plimsoll.cli.progress import progress  # noqa: PLC0415 - each command loads what it needs
@@ -184,7 +194,7 @@ def _gone(options: Options, namespace: str, name: str) -> "MoveExplanation | Non
     """What the records say of a pod that the server does not have; they alone are read. None otherwise."""
     from plimsoll.cli.connection import with_session  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations.moved_pod import explain_gone_pod  # noqa: PLC0415 - likewise
-    from plimsoll.inspection.mirrored import MirroredObjects  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.recorded_moves import records_of  # noqa: PLC0415 - likewise
     from plimsoll.kube.session.errors import APIError, NotFound  # noqa: PLC0415 - likewise
     from plimsoll.kube.session.session import Session  # noqa: PLC0415 - likewise
     from plimsoll.snapshots.cluster_reader import read_cluster  # noqa: PLC0415 - likewise
@@ -205,7 +215,7 @@ def _gone(options: Options, namespace: str, name: str) -> "MoveExplanation | Non
     content = with_session(options, ask)
     if content is None:
         return None
-    return explain_gone_pod(MirroredObjects(content).records, content.taken, namespace, name)
+    return explain_gone_pod(records_of(content), content.taken, namespace, name)
 
 
 def _placed_name(options: Options, kind: str, text: str, from_: list[str] | None) -> tuple[str, str]:

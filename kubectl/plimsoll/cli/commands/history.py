@@ -52,7 +52,7 @@ def history(
     from plimsoll.cli.views.history import history_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.history.history import history_of  # noqa: PLC0415 - likewise
     from plimsoll.inspection.history.selection import MoveSubject, RecordSelection  # noqa: PLC0415 - likewise
-    from plimsoll.inspection.mirrored import MirroredObjects  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.recorded_moves import records_of  # noqa: PLC0415 - likewise
     from plimsoll.snapshots.content import RECORDS  # noqa: PLC0415 - likewise
 
     within_s, labels = seconds_of(again_within, "--again-within"), options.labels()
@@ -74,7 +74,7 @@ def history(
         since=moment_of(since, "--since", now) if since else None,
         subject=subject,
     )
-    records = MirroredObjects(content).records.values()
+    records = records_of(content).values()
     answer = history_of(records, selection, content.source, within_s)
     if report is not None:
         from plimsoll.cli.reports import history_report, write_report  # noqa: PLC0415 - for pages alone

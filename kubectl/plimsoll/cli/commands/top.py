@@ -33,7 +33,7 @@ def top_nodes(options: Options, *, prices: Prices = None, from_: From = None) ->
     from plimsoll.inspection.load import node_loads  # noqa: PLC0415 - likewise
 
     answer = node_loads(state_from(options, from_), _table(prices))
-    print_answer(answer, nodes_view(answer), options)
+    print_answer(answer, nodes_view(answer, wide=options.output == Format.WIDE), options)
 
 
 Resource = Annotated[
@@ -53,7 +53,7 @@ def top_pods(options: Options, *, resource: Resource = "", from_: From = None) -
     namespace = "" if options.all_namespaces else options.namespace or (not from_ and options.where()) or ""
     _known(state, resource)
     answer = pod_loads(state, namespace, resource)
-    print_answer(answer, pods_view(answer), options)
+    print_answer(answer, pods_view(answer, wide=options.output == Format.WIDE), options)
 
 
 By = Annotated[str, Option("--resource", metavar="NAME", help="Sort by this one, such as nvidia.com/gpu.")]
@@ -72,7 +72,7 @@ def top_namespaces(
     state = state_from(options, from_)
     _known(state, resource)
     answer = namespace_shares(state, resource, _table(prices))
-    print_answer(answer, shares_view(answer), options)
+    print_answer(answer, shares_view(answer, wide=options.output == Format.WIDE), options)
 
 
 def top_queues(options: Options, *, resource: By = "cpu", from_: From = None) -> None:
@@ -86,7 +86,7 @@ def top_queues(options: Options, *, resource: By = "cpu", from_: From = None) ->
     state = state_from(options, from_)
     _known(state, resource)
     answer = queue_shares(state, resource)
-    print_answer(answer, queues_view(answer), options)
+    print_answer(answer, queues_view(answer, wide=options.output == Format.WIDE), options)
 
 
 def _table(path: Path | None) -> "PriceTable | None":

@@ -2,7 +2,8 @@
 
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
-from plimsoll.cli.views.explain_pod import headed, room_lines, unknown_lines
+from plimsoll.cli.views.explain_pod import room_lines, unknown_lines
+from plimsoll.cli.views.moved_pod import headed
 from plimsoll.inspection.explanations.node import NodeExplanation, NodePolicyView, ResourceUse
 from plimsoll.model.amounts import amount_text
 

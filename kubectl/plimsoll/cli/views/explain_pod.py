@@ -3,8 +3,8 @@
 from plimsoll.answers.operator_memory import PodMemory, RoomMemory
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
-from plimsoll.inspection.explanations.moved_pod import MoveExplanation
-from plimsoll.inspection.explanations.past_moves import PastMoveOfOwner, age_text
+from plimsoll.cli.views.moved_pod import headed, past_table
+from plimsoll.inspection.explanations.past_moves import age_text
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation
@@ -39,12 +39,6 @@ def pod_view(answer: PodExplanation) -> View:
     if answer.operator is not None:
         view += ["", *_memory(answer.operator)]
     return [*view, *unknown_lines(answer.unknown)]
-
-
-def headed(subject: str, summary: list[str]) -> list[str]:
-    """The sentences of a summary; the first one, with its subject, is the first line of the answer."""
-    first, *others = summary or ["nothing is known of it"]
-    return [f"{subject}: {first}", *others]
 
 
 def waiting_view(answer: PendingOverview, *, wide: bool = False) -> View:
@@ -170,39 +164,6 @@ def _placed(placed: PlacedExplanation) -> View:
         ]
         view += ["", Table(heads, budgets)]
     if placed.past:
-        view += ["", _past(placed.past)]
+        view += ["", past_table(placed.past)]
     step = next_step(hold.reason for each in placed.policies for hold in each.holds)
     return [*view, "", step] if step else view
-
-
-def moved_view(answer: MoveExplanation) -> View:
-    """The summary, and the records."""
-    subject = f"{answer.subject[:1].upper()}{answer.subject[1:]}"
-    return [*headed(subject, answer.summary), "", _past(answer.past)]
-
-
-def _past(moves: list[PastMoveOfOwner]) -> Table:
-    titles = (
-        Column("RECORD", wide=True),
-        "POD",
-        "FROM",
-        "TO",
-        "STRATEGY",
-        Column("PHASE", status=True),
-        Column("AGE", right=True),
-        "REASON",
-    )
-    rows = [
-        (
-            each.record,
-            each.pod,
-            each.source_node,
-            each.landed_node or each.target_node,
-            each.strategy,
-            each.phase,
-            age_text(each.age_seconds),
-            each.reason,
-        )
-        for each in moves
-    ]
-    return Table(titles, rows, folds=True)

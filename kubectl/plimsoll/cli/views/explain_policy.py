@@ -2,7 +2,7 @@
 
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Table
-from plimsoll.cli.views.explain_pod import headed
+from plimsoll.cli.views.moved_pod import headed
 from plimsoll.inspection.explanations.policy import PolicyExplanation
 
 

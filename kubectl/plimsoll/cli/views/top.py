@@ -1,5 +1,7 @@
 """Lays out the answers of ``plimsoll top``."""
 
+from collections.abc import Sequence
+
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.fit import note_lines
@@ -10,10 +12,13 @@ from plimsoll.model.amounts import amount_text
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.prices import Price
 
+#: Number of rows of a table; ``-o wide`` lists all.
+ROWS = 50
+
 RIGHT = ("CPU", "MEMORY", "CPU REQUESTED", "MEMORY REQUESTED", "AGE")
 
 
-def nodes_view(answer: NodeLoads) -> View:
+def nodes_view(answer: NodeLoads, *, wide: bool = False) -> View:
     """A table of nodes, and notes."""
     has_prices = any(each.currency for each in answer.nodes)
     rows = [
@@ -34,22 +39,22 @@ def nodes_view(answer: NodeLoads) -> View:
         *(Column(each, right=True) for each in (*RIGHT, *(["PRICE/H"] if has_prices else []))),
         Column("STATE", status=True),
     )
-    return [_fullest(answer), "", Table(columns, rows), *note_lines(answer.notes)]
+    return [_fullest(answer), *_table(columns, rows, wide=wide), *note_lines(answer.notes)]
 
 
 def _fullest(answer: NodeLoads) -> str:
-    """The node that uses most cpu, or that most is requested of."""
+    """The node that uses most cpu, or that most is requested of: the first."""
+    if not answer.nodes:
+        return "there is no node"
     measured = [each for each in answer.nodes if "cpu" in each.used]
     known = f"{len(measured)} of {counted(len(answer.nodes), 'node')} measured"
     if measured:
         return f"node {measured[0].node} uses most cpu: {_percent(measured[0].used['cpu'])}; {known}"
-    fullest = max(answer.nodes, key=lambda each: each.requested.get("cpu", 0.0), default=None)
-    if fullest is None:
-        return "there is no node"
+    fullest = answer.nodes[0]
     return f"most cpu is requested of node {fullest.node}: {_percent(fullest.requested.get('cpu'))}; {known}"
 
 
-def shares_view(answer: NamespaceShares) -> View:
+def shares_view(answer: NamespaceShares, *, wide: bool = False) -> View:
     """A table of namespaces."""
     costs = any(each.cost_per_hour for each in answer.namespaces)
     shown = tuple(dict.fromkeys((answer.resource, "cpu", "memory")))
@@ -72,10 +77,10 @@ def shares_view(answer: NamespaceShares) -> View:
         )
         for each in answer.namespaces
     ]
-    return [answer.summary, "", Table(columns, rows)] if rows else [answer.summary]
+    return [answer.summary, *_table(columns, rows, wide=wide)]
 
 
-def queues_view(answer: QueueShares) -> View:
+def queues_view(answer: QueueShares, *, wide: bool = False) -> View:
     """A table of queues, each below its parent."""
     several, paths = len({each.scheduler for each in answer.queues}) > 1, dict[str, str]()
     heads = ("PODS", "PENDING", "USED", "WAITING", "GUARANTEED", "DESERVED", "BORROWED", "CAPABILITY")
@@ -93,10 +98,10 @@ def queues_view(answer: QueueShares) -> View:
         *(["SCHEDULER"] if several else []),
         *(Column(each, right=True) for each in heads),
     )
-    return [answer.summary, "", Table(columns, rows)] if rows else [answer.summary]
+    return [answer.summary, *_table(columns, rows, wide=wide)]
 
 
-def pods_view(answer: PodLoads) -> View:
+def pods_view(answer: PodLoads, *, wide: bool = False) -> View:
     """A table of pods, and notes."""
     named = [Column(answer.resource.upper(), right=True)] if answer.resource else []
     rows = [
@@ -118,8 +123,12 @@ def pods_view(answer: PodLoads) -> View:
         Column("MEMORY", right=True),
         Column("BASIS", status=True),
     )
-    table: list[Table | str] = ["", Table(columns, rows)] if rows else []
-    return [_most(answer), *table, *note_lines(answer.notes)]
+    return [_most(answer), *_table(columns, rows, wide=wide), *note_lines(answer.notes)]
+
+
+def _table(columns: Sequence[Column | str], rows: Sequence[Sequence[object]], *, wide: bool) -> View:
+    table = Table(columns, rows)
+    return ["", table if wide else table.first_rows(ROWS)] if rows else []
 
 
 def _most(answer: PodLoads) -> str:

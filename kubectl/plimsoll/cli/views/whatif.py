@@ -1,16 +1,11 @@
 """Lays out the answer of ``plimsoll whatif``."""
 
-from dataclasses import replace
-
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.fit import note_lines
 from plimsoll.inspection.changes.what_if_answer import NodeRequests, RequestedAmounts, WhatIfAnswer
 
 _MIB = 2**20
-
-#: Number of rows of a table; ``-o wide`` lists all.
-ROWS = 20
 
 
 def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
@@ -55,16 +50,8 @@ def what_if_view(answer: WhatIfAnswer, *, wide: bool = False) -> View:
         _use(answer),
     )
     for table in tables:
-        view += ["", table if wide else first_rows(table)] if table.rows else []
+        view += ["", table if wide else table.first_rows()] if table.rows else []
     return [*view, *note_lines(answer.notes)]
-
-
-def first_rows(table: Table) -> Table:
-    """The first rows of a table; the title gives the total number."""
-    if not table.title or len(table.rows) <= ROWS:
-        return table
-    title = f"{table.title.removesuffix(':')} ({ROWS} of {len(table.rows)}; -o wide lists all):"
-    return replace(table, rows=table.rows[:ROWS], title=title)
 
 
 def _counts(answer: WhatIfAnswer) -> list[str]:

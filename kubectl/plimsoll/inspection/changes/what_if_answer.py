@@ -18,7 +18,6 @@ from plimsoll.model.counted import agreeing, counted
 from plimsoll.planning.aftermath import settled
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
-from plimsoll.planning.proven.plan_builder import KEPT
 
 
 class RequestedAmounts(AnswerPart):
@@ -124,8 +123,7 @@ def what_if(
     """
     target = changed_state or state
     if state.working or target.working:
-        for counts in KEPT:  # both forks then begin with them, rather than each counting all pods
-            state.cluster.index(counts)
+        state.count()
     now, before = ChangedCluster(state), ChangedCluster(state)
     before.settle()
     after = ChangedCluster(target, [each.manifests for each in changes if isinstance(each, ApplyManifests)])

@@ -5,10 +5,7 @@ from collections.abc import Iterable, Sequence
 from pydantic import Field
 
 from plimsoll.answers.answer import AnswerPart
-from plimsoll.framework import PodInfo
-from plimsoll.inspection.state import ClusterState
 from plimsoll.planning.limits import workload_key
-from plimsoll.planning.moves import workload_of
 from plimsoll.records.history import ended_at
 from plimsoll.records.record import Record
 
@@ -30,20 +27,26 @@ class PastMoveOfOwner(AnswerPart):
     reason: str = Field(description="Why it was to be moved.")
 
 
-def past_moves(state: ClusterState, pod: PodInfo) -> list[PastMoveOfOwner]:
-    """The records of the pod and of its owner's pods, the latest first."""
-    workload = workload_of(pod)
+def past_moves(records: Iterable[Record], now: float, uid: str, workload: str) -> list[PastMoveOfOwner]:
+    """The records of the pod and of its owner's pods, the latest first.
+
+    Args:
+        records: All that there are.
+        now: Seconds since the epoch.
+        uid: Of the pod.
+        workload: The key of its workload.
+    """
     found = (
         record
-        for record in state.records.values()
-        if record.spec.pod.uid == pod.uid
+        for record in records
+        if record.spec.pod.uid == uid
         or (
             record.spec.owner is not None
-            and workload_key(record.namespace, record.spec.owner.uid) == workload.key
+            and workload_key(record.namespace, record.spec.owner.uid) == workload
         )
-        or (record.status.replacement is not None and record.status.replacement.uid == pod.uid)
+        or (record.status.replacement is not None and record.status.replacement.uid == uid)
     )
-    return past_moves_of(latest_first(found), state.now)
+    return past_moves_of(latest_first(found), now)
 
 
 def latest_first(records: Iterable[Record]) -> list[Record]:

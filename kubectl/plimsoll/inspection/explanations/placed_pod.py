@@ -27,6 +27,7 @@ from plimsoll.planning.moves import (
     workload_of,
 )
 from plimsoll.planning.planners import make_plan
+from plimsoll.planning.proven.checks import REPLACED
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.rebalancing_rules import RebalancingRules
 from plimsoll.planning.scope import PolicyScope
@@ -277,5 +278,5 @@ def _settling(state: ClusterState, context: PlanningContext, pod: PodInfo) -> li
         default=state.now,
     )
     left = max(1, round((ended + SETTLING_S - state.now) / 60))
-    text = f"it replaces a pod that was moved within the hour, and stays for {counted(left, 'more minute')}"
+    text = f"{REPLACED}; it stays for {counted(left, 'more minute')}"
     return [_hold("MovedRecently", text)]

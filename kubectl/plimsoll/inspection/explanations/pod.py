@@ -19,6 +19,7 @@ from plimsoll.inspection.queue_shares import QueueExplanation, explain_queue, qu
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
+from plimsoll.planning.moves import workload_of
 from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
 
 #: Facts that only the operator's memory has.
@@ -98,7 +99,8 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
     gates = [each.name for each in pod.pod.spec.scheduling_gates]
     unknown = _unknown(state, pod, scheduler, is_served=served is not None)
     if node and row is not None:
-        placed = explain_placed(state, scheduler, pod, past_moves(state, pod))
+        past = past_moves(state.records.values(), state.now, pod.uid, workload_of(pod).key)
+        placed = explain_placed(state, scheduler, pod, past)
         group = explain_group(state, pod, scheduler)
     elif not pod.pod.is_terminal and not node:
         pending = explain_pending(scheduler, pod)

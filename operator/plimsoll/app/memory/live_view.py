@@ -91,6 +91,23 @@ class LivePod(AnswerPart):
     rejected_by: tuple[str, ...] = Field(description="Plugins that rejected the last attempt.")
 
 
+class LiveSlot(AnswerPart):
+    """A quarter of an hour in which moves ended."""
+
+    start: str = Field(description="Beginning of the quarter of an hour, RFC 3339.")
+    settled: int = Field(ge=0, description="Number of moves that ended well.")
+    failed: int = Field(ge=0, description="Number of moves that failed or returned.")
+
+
+class LiveChange(AnswerPart):
+    """A change of a policy's state."""
+
+    time: str = Field(description="Time of the change, RFC 3339.")
+    policy: str = Field(description="Name of the SchedulingPolicy.")
+    what: str = Field(description="What the state is since then, such as Paused, Not Ready or Created.")
+    message: str = Field(description="Sentence that explains the state; empty for a new policy.")
+
+
 class LiveView(Answer):
     """The operator's present state, or changes of it."""
 
@@ -111,3 +128,9 @@ class LiveView(Answer):
     )
     moves: tuple[LiveRecord, ...] = Field(description="Moves that are under way, at most a hundred.")
     records: tuple[LiveRecord, ...] = Field(description="Moves that ended last, at most fifty.")
+    slots: tuple[LiveSlot, ...] = Field(
+        default=(), description="The last six hours, the latest quarter of an hour last, by kept records."
+    )
+    changes: tuple[LiveChange, ...] = Field(
+        default=(), description="Changes of policies in the last six hours, the latest first, at most fifty."
+    )

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from plimsoll.api.schema.conditions import Condition
+from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance, NodeMaintenanceStatus
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.app.memory.live_view import (
+    LiveChange,
     LiveCondition,
     LiveMaintenance,
     LiveNode,
@@ -20,6 +22,7 @@ from plimsoll.app.memory.live_view import (
     LivePolicy,
     LiveRecord,
     LiveRefusal,
+    LiveSlot,
     LiveView,
 )
 from plimsoll.cluster.cache import Cache
@@ -33,8 +36,20 @@ from plimsoll.scheduling.queue.queue import SchedulingQueue
 #: Maximum number of waiting pods, of moves, and of ended moves in a view.
 WAITING, MOVES, ENDED = 100, 100, 50
 
+#: Seconds of a slot of the timeline, the number of slots, and the maximum number of changes in a view.
+SLOT_S, SLOTS, CHANGES = 900, 24, 50
+
+#: Seconds within which a new policy is judged.
+FIRST_S = 60.0
+
 #: Maximum number of waiting pods whose reasons are counted, and of reasons in a view.
 COUNTED, REASONS = 5_000, 12
+
+#: Phases of moves for which a pod has left its node.
+_WENT = (Phase.SETTLED, Phase.RETURNED, Phase.FAILED)
+
+#: Conditions that hold when all is well; others hold when something is not.
+_GOOD = frozenset({"Accepted", "Ready"})
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -72,9 +87,10 @@ class LiveViews:
         rows = self._rows()
         cluster = self.cache.cluster
         moves, ended = self._records()
+        described = tuple(self.policies.described())
         view = LiveView(
             standing=self.standing(),
-            time=f"{datetime.fromtimestamp(self.clock.now(), UTC):%Y-%m-%dT%H:%M:%SZ}",
+            time=_stamp(datetime.fromtimestamp(self.clock.now(), UTC)),
             node_count=len(rows),
             pod_count=len(cluster.pods),
             nodes=tuple(
@@ -94,10 +110,12 @@ class LiveViews:
             depths=dict(self.queue.depths()),
             queue=tuple(self._waiting()),
             reasons=self._reasons(),
-            policies=tuple(_policy(*each) for each in self.policies.described()),
+            policies=tuple(_policy(*each) for each in described),
             maintenances=tuple(map(_maintenance, self.maintenances())),
             moves=moves,
             records=ended,
+            slots=self._slots(),
+            changes=self._changes(described),
         )
         return view, rows
 
@@ -148,6 +166,52 @@ class LiveViews:
         )
         return tuple(map(_told, under_way[:MOVES])), tuple(map(_told, ended[:ENDED]))
 
+    def _slots(self) -> tuple[LiveSlot, ...]:
+        """Moves that ended, by quarter of an hour."""
+        current = int(self.clock.now()) // SLOT_S
+        ended = Counter(
+            (int(each.status.transitions[-1].time.timestamp()) // SLOT_S, each.phase is Phase.SETTLED)
+            for each in self.records.values()
+            if each.phase in _WENT and each.status.transitions
+        )
+        return tuple(
+            LiveSlot(
+                start=_stamp(datetime.fromtimestamp(slot * SLOT_S, UTC)),
+                settled=ended[slot, True],
+                failed=ended[slot, False],
+            )
+            for slot in range(current - SLOTS + 1, current + 1)
+        )
+
+    def _changes(
+        self, policies: Iterable[tuple[Mapping[str, Any], tuple[Condition, ...]]]
+    ) -> tuple[LiveChange, ...]:
+        """What has become of policies: new ones, and conditions that began or ended to hold."""
+        since = _stamp(datetime.fromtimestamp(self.clock.now() - SLOT_S * SLOTS, UTC))
+        found = []
+        for document, conditions in policies:
+            name, created = (
+                str(document["metadata"].get(each, "")) for each in ("name", "creationTimestamp")
+            )
+            found.append(LiveChange(time=created, policy=name, what="Created", message=""))
+            for each in conditions:
+                is_true, time = each.status == "True", _stamp(each.last_transition_time)
+                # What is well from the beginning is no news.
+                if is_true is not (each.type in _GOOD) or _is_later(each.last_transition_time, created):
+                    what = each.type if is_true else f"Not {each.type}"
+                    found.append(LiveChange(time=time, policy=name, what=what, message=each.message))
+        latest = sorted((each for each in found if each.time >= since), key=lambda each: each.time)
+        return tuple(latest[: -CHANGES - 1 : -1])
+
+
+def _is_later(time: datetime, created: str) -> bool:
+    """Whether a condition changed after the first judgement of a policy."""
+    return not created or (time - datetime.fromisoformat(created)).total_seconds() > FIRST_S
+
+
+def _stamp(time: datetime) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}"
+
 
 def _taints(node: Node) -> tuple[str, ...]:
     """The taints that keep pods out."""
@@ -190,7 +254,7 @@ def _maintenance(given: NodeMaintenance) -> LiveMaintenance:
         phase=status.phase or "",
         drained=status.drained,
         total=status.total,
-        expected_end=f"{status.expected_end:%Y-%m-%dT%H:%M:%SZ}" if status.expected_end else "",
+        expected_end=_stamp(status.expected_end) if status.expected_end else "",
         message=next((each.message for each in status.conditions), ""),
     )
 
@@ -208,5 +272,5 @@ def _told(record: Record) -> LiveRecord:
         message=status.message or "",
         why=spec.reason or "",
         landed_node=(status.replacement.node or "") if status.replacement is not None else "",
-        time=f"{status.transitions[-1].time:%Y-%m-%dT%H:%M:%SZ}" if status.transitions else "",
+        time=_stamp(status.transitions[-1].time) if status.transitions else "",
     )

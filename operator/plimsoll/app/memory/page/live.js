@@ -92,13 +92,21 @@ const step = (percent) => (percent > 100 ? 21 : percent > 0 ? Math.max(1, Math.r
 // Few nodes have their names and figures in their tiles.
 const NAMED = 60;
 
-// The tiles of a zone, made when its first node comes.
+// In a larger cluster zones begin folded, and their tiles are made when somebody opens them.
+const UNFOLDED = 500;
+let isLarge = false;
+
+// The section of a zone, made when its first node comes.
 function group(zone) {
   const known = [...byId("zones").children].find((each) => each.dataset.zone === zone);
   if (known) return known;
-  const made = element("section", undefined, "zone");
+  const made = element("details", undefined, "zone");
   made.dataset.zone = zone;
-  made.append(element("h3"), element("ul", undefined, "tiles"));
+  made.open = !isLarge;
+  const summary = element("summary");
+  summary.append(element("h3"));
+  made.append(summary, element("ul", undefined, "tiles"));
+  made.addEventListener("toggle", zones);
   const later = [...byId("zones").children].find((each) => each.dataset.zone > zone);
   byId("zones").insertBefore(made, later || null);
   return made;
@@ -106,22 +114,29 @@ function group(zone) {
 
 function draw(node) {
   const known = nodes.get(node.node);
-  const tile = known ? known.tile : document.createElement("button");
-  if (!known) {
-    tile.type = "button";
-    tile.tabIndex = -1;
-    tile.dataset.node = node.node;
-    tile.append(element("i"), element("i"));
-  }
-  if (!known || known.zone !== node.zone) {
-    const place = tile.parentNode || element("li");
-    place.append(tile);
-    const tiles = group(node.zone).lastChild;
-    const last = tiles.lastChild;
-    const isLast = !last || last.firstChild.dataset.node < node.node;
-    tiles.insertBefore(place, isLast ? null : [...tiles.children].find((each) => each.firstChild.dataset.node > node.node));
-  }
-  nodes.set(node.node, { ...node, tile });
+  const held = { ...node, tile: known && known.zone === node.zone ? known.tile : null };
+  if (known && !held.tile) known.tile?.parentNode.remove();
+  nodes.set(node.node, held);
+  group(node.zone);
+  if (held.tile) paint(held);
+}
+
+function tileOf(node, tiles) {
+  const tile = document.createElement("button");
+  tile.type = "button";
+  tile.tabIndex = -1;
+  tile.dataset.node = node.node;
+  tile.append(element("i"), element("i"));
+  const place = element("li");
+  place.append(tile);
+  const last = tiles.lastChild;
+  const isLast = !last || last.firstChild.dataset.node < node.node;
+  tiles.insertBefore(place, isLast ? null : [...tiles.children].find((each) => each.firstChild.dataset.node > node.node));
+  return tile;
+}
+
+function paint(node) {
+  const { tile } = node;
   const [cpu, memory] = tile.children;
   cpu.className = `s${step(node.cpuPercent)}`;
   memory.className = `s${step(node.memoryPercent)}`;
@@ -131,29 +146,39 @@ function draw(node) {
   tile.title = `${node.node}: cpu ${node.cpuPercent} %, memory ${node.memoryPercent} %, ${counted(node.pods, "pod")}${closed}${taints}`;
 }
 
-// The heading of each zone, and one tile in each that Tab reaches.
+// The heading of each zone; in an open one a tile for each node, of which Tab reaches one.
 function zones() {
+  const members = new Map();
+  for (const node of nodes.values()) {
+    if (!members.has(node.zone)) members.set(node.zone, []);
+    members.get(node.zone).push(node);
+  }
   for (const each of [...byId("zones").children]) {
-    if (!each.matches("section")) {
-      each.remove(); // the words for no node
+    const held = members.get(each.dataset.zone);
+    if (!held) {
+      each.remove(); // also the words for no node
       continue;
     }
-    const tiles = [...each.lastChild.querySelectorAll(".tile")];
-    if (!tiles.length) {
-      each.remove();
-      continue;
-    }
-    const held = tiles.map((tile) => nodes.get(tile.dataset.node));
     const mean = (figure) => Math.round(held.reduce((sum, node) => sum + node[figure], 0) / held.length);
     const title = each.dataset.zone ? `Zone ${each.dataset.zone}` : "No zone";
-    const closed = held.filter((node) => !node.isOpen).length;
-    each.firstChild.replaceChildren(`${title} `, element("small", `${counted(held.length, "node")}, on average ${mean("cpuPercent")} % cpu and ${mean("memoryPercent")} % memory requested${closed ? `, ${closed} closed` : ""}`));
+    const some = (count, what) => (count ? `, ${count} ${what}` : "");
+    const closed = some(held.filter((node) => !node.isOpen).length, "closed");
+    const full = some(held.filter((node) => Math.max(node.cpuPercent, node.memoryPercent) > 90).length, "above 90 %");
+    each.querySelector("h3").replaceChildren(`${title} `, element("small", `${counted(held.length, "node")}, on average ${mean("cpuPercent")} % cpu and ${mean("memoryPercent")} % memory requested${full}${closed}`));
+    if (!each.open) continue;
+    held.sort((one, other) => (one.node < other.node ? -1 : 1));
+    for (const node of held) {
+      if (!node.tile) {
+        node.tile = tileOf(node, each.lastChild);
+        paint(node);
+      }
+    }
     const named = nodes.size <= NAMED;
     each.lastChild.classList.toggle("named", named);
-    if (!tiles.some((tile) => tile.tabIndex === 0)) tiles[0].tabIndex = 0;
-    for (const [place, tile] of tiles.entries()) {
-      const words = named ? [element("span", held[place].node), element("span", `${held[place].cpuPercent} % cpu, ${held[place].memoryPercent} %`)] : [];
-      if (named || tile.children.length > 2) tile.replaceChildren(tile.children[0], tile.children[1], ...words);
+    if (!held.some(({ tile }) => tile.tabIndex === 0)) held[0].tile.tabIndex = 0;
+    for (const node of held) {
+      const words = named ? [element("span", node.node), element("span", `${node.cpuPercent} % cpu, ${node.memoryPercent} %`)] : [];
+      if (named || node.tile.children.length > 2) node.tile.replaceChildren(node.tile.children[0], node.tile.children[1], ...words);
     }
   }
 }
@@ -221,6 +246,37 @@ function showMoves() {
   fill("ended", kept.map(moveRow), 6, wanted ? `None of ${counted(moves.length, "move")} matches. Clear the filter to see them.` : "Nothing has been moved yet. plimsoll plan shows what policies would move now, and why pods stay.");
 }
 
+// When moves ended: bars of a quarter of an hour each, below those that went well the others.
+function hours(slots) {
+  const sum = (figure) => slots.reduce((all, slot) => all + slot[figure], 0);
+  const most = Math.max(0, ...slots.map((slot) => slot.settled + slot.failed));
+  const said = most ? `${counted(sum("settled"), "move")} ended well, ${sum("failed")} did not, at most ${most} within a quarter of an hour; as far as their records are kept.` : "No move has ended in these hours, as far as records are kept.";
+  byId("hours-said").textContent = said;
+  byId("slots").setAttribute("aria-label", said);
+  byId("slots").hidden = !most;
+  const bars = slots.map((slot) => {
+    const bar = element("span");
+    const start = new Date(slot.start);
+    const at = [start.getHours(), start.getMinutes()].map((each) => String(each).padStart(2, "0")).join(":");
+    bar.title = `from ${at}: ${slot.settled} well, ${slot.failed} not`;
+    bar.dataset.at = at.endsWith(":00") ? at : "";
+    for (const [count, look] of [[slot.settled, "good"], [slot.failed, "bad"]]) {
+      if (count) bar.append(element("i", undefined, `${look} h${Math.max(1, Math.round((20 * count) / most))}`));
+    }
+    return bar;
+  });
+  const shown = element("div");
+  shown.append(...bars);
+  if (shown.innerHTML !== byId("slots").innerHTML) byId("slots").replaceChildren(...bars);
+}
+
+const TROUBLES = ["Degraded", "Not Ready", "Not Accepted"];
+
+function changeRow(each) {
+  const look = TROUBLES.includes(each.what) ? "bad" : each.what === "Paused" ? "warn" : ["Ready", "Accepted", "Not Degraded"].includes(each.what) ? "good" : "";
+  return row("changes", [moment(each.time), each.policy, chip(each.what.replace("Not Paused", "Resumed"), look), each.message || "\u2013"]);
+}
+
 // The answer in a line: is it well, how large is it, what waits, when was something moved last.
 function health(view, waiting) {
   const leads = view.standing.startsWith("leading");
@@ -231,7 +287,7 @@ function health(view, waiting) {
   byId("stopped").textContent = paused ? paused.message : "";
   const parts = [counted(view.nodeCount, "node"), `${counted(view.podCount, "pod")} placed`];
   if (leads) parts.push(`${waiting} pending`);
-  const last = view.records[0];
+  const last = view.records.find((each) => each.phase !== "Predicted");
   if (last) parts.push(`last move ${moment(last.time).textContent}`);
   const shown = [chip(word, look), element("span", parts.join(" \u00b7 "))];
   const holder = document.createElement("p");
@@ -245,11 +301,11 @@ function show(view, isFirst) {
   const kept = new Set(view.nodes.map((each) => each.node));
   const gone = isFirst ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
   for (const name of gone) {
-    nodes.get(name)?.tile.parentNode.remove();
+    nodes.get(name)?.tile?.parentNode.remove();
     nodes.delete(name);
   }
-  // Sorted, each new tile is the last of its zone, and none looks for its place among thousands.
-  [...view.nodes].sort((one, other) => (one.node < other.node ? -1 : 1)).forEach(draw);
+  isLarge = view.nodeCount > UNFOLDED;
+  view.nodes.forEach(draw);
   if (view.nodes.length || gone.length) zones();
   if (!nodes.size) byId("zones").replaceChildren(element("p", "The cluster has no node.", "quiet"));
   standby(view.standing);
@@ -265,6 +321,8 @@ function show(view, isFirst) {
   fill("rows", view.policies.map(policyRow), 8, "There is no SchedulingPolicy. Begin with one that only predicts: kubectl apply -f examples/rebalance-dry-run.yaml");
   byId("drains").hidden = !view.maintenances.length;
   fill("maintenances", view.maintenances.map(maintenanceRow), 5, "");
+  hours(view.slots);
+  fill("changes", view.changes.map(changeRow), 4, "No policy was made, stopped, resumed or has changed its state in these hours.");
   moves = [...view.moves, ...view.records];
   showMoves();
   byId("standing").textContent = `\u00b7 ${view.standing}`;
@@ -367,5 +425,8 @@ function lines(value, indent) {
 }
 
 byId("zones").addEventListener("keydown", walkTiles);
+
+// For a screen on a wall: nothing to click, larger, and only what is seen from afar.
+document.body.classList.toggle("wall", new URLSearchParams(location.search).has("wall"));
 
 if (token) follow();
