@@ -179,13 +179,13 @@ class HintJudge:
             return ()
         helped: Collection[Hashable] = groups.keys()
 
-        def all_at_once(_pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+        def all_together(_pod: PodInfo, change: ClusterEvent) -> QueueingHint:
             nonlocal helped
             helped = [each for each in hint.helps(groups.keys(), change) if each in groups]
             return QueueingHint.of(bool(helped))
 
         why = next(iter(next(iter(groups.values()))))
-        self.ask(plugin, all_at_once, next(iter(waiting.group(why).values())).pod, change)
+        self.ask(plugin, all_together, next(iter(waiting.group(why).values())).pod, change)
         return helped
 
     def of_group(
