@@ -44,7 +44,7 @@ def a_cluster(evictions: int) -> Cluster:
     """One pod in five is old, of owners with twenty pods each."""
     cluster = Cluster()
     for number in range(NODES):
-        cluster.set_node(a_node(f"n{number}", cpu="1000", memory="4Ti", pods=str(1000)))
+        cluster.set_node(a_node(f"n{number}", cpu="1000", memory="4Ti", pods=1000))
     for number in range(PODS_FOR_EACH * evictions):
         app, age_s = number // REPLICAS, 7200 if number % PODS_FOR_EACH == 0 else 60
         name, began = f"p{number}", NOW - timedelta(seconds=age_s)
