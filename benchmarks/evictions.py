@@ -26,6 +26,8 @@ NODES = 300
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PODS_FOR_EACH = 5
 REPLICAS = 20
+LEAST = 0.04
+"""Smallest share of the time of a function that is listed."""
 
 POLICY = {
     "metadata": {"name": "lifetime"},
@@ -61,6 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--evictions", default="1000,2000,10000")
     parser.add_argument("--profile", type=int, default=0, help="print so many functions by CPU time")
+    parser.add_argument("--profile-output", type=Path, help="append each as a line of JSON")
     parser.add_argument("--output", type=Path, help="append each result as a line of JSON")
     options = parser.parse_args()
     print(f"{'evictions':>9} {'CPU s':>8} {'ms each':>8}")
@@ -81,7 +84,9 @@ def main() -> None:
         print(f"{evicted:9} {seconds:8.2f} {seconds / evicted * 1e3:8.2f}", flush=True)
         append(options.output, evictions=evicted, cpu_s=seconds, each_ms=seconds / evicted * 1e3)
         for name, total, own in profile.rows(options.profile):
-            print(f"  {name:66} {total:6.1%} {own:6.1%}")
+            if total >= LEAST:
+                print(f"  {name:66} {total:6.1%} {own:6.1%}")
+                append(options.profile_output, function=name, total=total, own=own)
 
 
 if __name__ == "__main__":

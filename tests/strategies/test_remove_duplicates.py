@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -182,6 +182,8 @@ def test_owners_that_share_pods_are_looked_at_together() -> None:
     st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), max_size=14),
     st.integers(1, 4),
 )
+@example(4 * [(0, "a", True)] + [(1, "a", True)], 2)  # the pod that stands alone decides the share
+@example(4 * [(0, "a", True)] + [(1, "a", False)], 2)
 def test_complaints_are_those_of_a_plain_count(pods: list[tuple[int, str, bool]], nodes: int) -> None:
     """Of evictable pods alone, although evictors are not asked about each."""
     made = [
