@@ -1,4 +1,4 @@
-"""CPU seconds of carrying out many evictions of one run, and how they grow with their number.
+"""Measures the CPU seconds of carrying out many evictions of one run, and their growth.
 
     PYTHONPATH=tools python benchmarks/evictions.py [--evictions 1000,2000,10000]
 
