@@ -16,7 +16,7 @@ EVERY_S = 0.001
 
 
 class CPUProfile:
-    """Samples of this process.
+    """Samples of this process, by functions of the package.
 
     Attributes:
         samples: How many were taken.
@@ -48,13 +48,18 @@ class CPUProfile:
 
     def _sample(self, _signal: int, frame: FrameType | None) -> None:
         self.samples += 1
-        if frame is not None:
+        if frame is not None and _is_ours(frame):
             self.own[_name(frame)] += 1
         seen = set()
         while frame is not None:
-            seen.add(_name(frame))
+            if _is_ours(frame):
+                seen.add(_name(frame))
             frame = frame.f_back
         self.total.update(seen)
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return "/plimsoll/" in frame.f_code.co_filename
 
 
 def _name(frame: FrameType) -> str:
