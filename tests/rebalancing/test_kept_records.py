@@ -56,6 +56,10 @@ def test_what_is_kept_is_what_a_count_finds(deeds: list[Any]) -> None:
 
         assert dict(kept) == plain
         assert dict(kept.unfinished()) == {key: each for key, each in plain.items() if not each.is_finished}
+        for pod in ("one", "two", "three"):
+            mine = {key: each for key, each in plain.items() if each.spec.pod.uid == pod}
+            assert dict(kept.of_pod(pod)) == mine
+            assert dict(kept.of_workload(f"d/{pod}")) == mine
         assert kept.policies() == {each.spec.policy for each in plain.values()}
         for each_policy in POLICIES:
             mine = {key: each for key, each in plain.items() if each.spec.policy == each_policy}

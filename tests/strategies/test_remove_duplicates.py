@@ -1,8 +1,11 @@
 """RemoveDuplicates, against the cases of upstream's own tests."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from plimsoll.framework.descheduling.proposals import Candidate, Verdict
@@ -173,3 +176,34 @@ def test_owners_that_share_pods_are_looked_at_together() -> None:
 
     assert len(proposed) == 4
     assert proposed[:2] == proposed[2:]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.booleans()), max_size=14),
+    st.integers(1, 4),
+)
+@example(4 * [(0, "a", True)] + [(1, "a", True)], 2)  # the pod that stands alone decides the share
+@example(4 * [(0, "a", True)] + [(1, "a", False)], 2)
+def test_complaints_are_those_of_a_plain_count(pods: list[tuple[int, str, bool]], nodes: int) -> None:
+    """Of evictable pods alone, although evictors are not asked about each."""
+    made = [
+        a_pod(
+            f"p{number}",
+            owner=f"ReplicaSet/{owner}",
+            node=f"n{node % nodes}",
+            priority=0 if may_go else 2_000_000_000,
+        )
+        for number, (node, owner, may_go) in enumerate(pods)
+    ]
+    context = a_context([a_node(f"n{n}") for n in range(nodes)], made, exact=False)
+    expected = {}
+    for owner in "ab":
+        on = Counter(node % nodes for node, of, may_go in pods if may_go and of == owner)
+        upper = -(-on.total() // nodes)
+        beyond = sum(max(each - upper, 0) for each in on.values())
+        if nodes > 1 and max(on.values(), default=0) > 1 and beyond:
+            expected[f"ReplicaSet default/{owner}"] = float(beyond)
+
+    found = a_strategy(RemoveDuplicates).complaints(context)
+
+    assert {each.sentence.rpartition(" of ")[2]: excess for each, excess in found.items()} == expected

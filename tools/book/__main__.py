@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURES = ROOT / "docs" / "benchmarks"
 #: Benchmarks import modules that lie next to them.
-IMPORTED = ("benchmarks", "benchmarks/end_to_end")
+IMPORTED = ("benchmarks", "benchmarks/end_to_end", "tools")
 KEPT = PICTURES / "results.jsonl"
 
 

@@ -37,7 +37,7 @@ SECTIONS: Mapping[str, str] = {
     "What a plugin returns": "Status Code SUCCESS SKIP unschedulable unresolvable error Diagnosis",
     "Arguments": "PluginArgs NoArgs ConfigurationError PluginError Registry",
     "When a rejected pod is tried again": """
-        EnqueueExtensions EventWithHint EventResource ActionType ClusterEvent Hint QueueingHint
+        EnqueueExtensions EventWithHint HintByValue EventResource ActionType ClusterEvent Hint QueueingHint
         PodsToActivate""",
     "What a plugin declares of itself": """
         Declares Reads WatchedObject ResultVersion INDIFFERENT Versioned NodeSignature""",

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from plimsoll.framework import ActionType, EnqueueExtensions, EventWithHint, Plugin
+from plimsoll.framework import ActionType, EnqueueExtensions, EventWithHint, HintByValue, Plugin
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.scheduling.queue.queue import FLUSH_AFTER_S, FLUSH_EVERY_S
 from plimsoll.scheduling.queue.queued_pod import INITIAL_BACKOFF_S, MAX_BACKOFF_S
@@ -88,7 +88,8 @@ def _action(actions: ActionType) -> str:
 def _condition(registration: EventWithHint) -> str:
     if registration.hint is None:
         return "always"
-    said = inspect.getdoc(registration.hint)
+    hint = registration.hint
+    said = inspect.getdoc(hint.helps if isinstance(hint, HintByValue) else hint)
     if not said:
         return "its hint says so"
     first = " ".join(said.split("\n\n")[0].split()).rstrip(".")

@@ -167,9 +167,8 @@ class RecordedServer:
         if status is not None:
             answer = answer_of(error_of(f"POST {pod.name}/eviction", status, {"message": f"HTTP {status}"}))
             return replace(answer, verdict=WriteOutcome.BLOCKED) if status == 429 else answer
-        # A long run deletes its oldest records before it ends.
-        records = reversed([*self._keeper.known.values()])
-        spec = next(each.spec for each in records if each.spec.pod.uid == pod.uid)
+        *_, record = self._keeper.known.of_pod(pod.uid).values()
+        spec = record.spec
         self._accepted.append((spec.strategy, spec.from_node, pod.namespace, pod.name))
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=self._now)
         ending = msgspec.structs.replace(pod, metadata=metadata)

@@ -50,6 +50,7 @@ from plimsoll.framework.queueing import EnqueueExtensions as EnqueueExtensions
 from plimsoll.framework.queueing import EventResource as EventResource
 from plimsoll.framework.queueing import EventWithHint as EventWithHint
 from plimsoll.framework.queueing import Hint as Hint
+from plimsoll.framework.queueing import HintByValue as HintByValue
 from plimsoll.framework.queueing import PodsToActivate as PodsToActivate
 from plimsoll.framework.queueing import QueueingHint as QueueingHint
 from plimsoll.framework.registry import Registry as Registry

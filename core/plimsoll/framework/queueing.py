@@ -18,7 +18,7 @@ Source: kube-scheduler v1.36, ``framework/interface.go`` (EnqueueExtensions), ``
 (ClusterEvent); KEP 4247.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum, auto
 from functools import cache
@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 import msgspec
 
 from plimsoll.model.kinds.objects import ClusterObjects
-from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.structural import Structural
 
 T = TypeVar("T")
@@ -158,6 +158,25 @@ Hint: TypeAlias = Callable[[PodInfo, ClusterEvent], QueueingHint]
 """Whether a change may help a pod; what it raises is counted and taken for QUEUE."""
 
 
+class HintByValue(msgspec.Struct, frozen=True):
+    """A hint that reads one value of a pod's template.
+
+    It runs once for an event, with the values of all waiting pods, however many pods and templates have each.
+
+    Attributes:
+        reads: The value.
+        helps: Which of some values the change helps.
+    """
+
+    reads: Callable[[PodTemplate], Hashable]
+    helps: Callable[[Collection[Any], ClusterEvent], Collection[Any]]
+
+    def __call__(self, pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+        """The answer for one pod."""
+        value = self.reads(pod.template)
+        return QueueingHint.of(value in self.helps((value,), change))
+
+
 class EventWithHint(msgspec.Struct, frozen=True):
     """Changes that may help pods that the plugin rejected.
 
@@ -166,7 +185,7 @@ class EventWithHint(msgspec.Struct, frozen=True):
         actions: The registered changes.
         hint: Examines a change; None: each of them may help.
         by_template: Whether the hint reads nothing of the pod but its template. It then runs once for all
-            waiting pods of a template that were rejected alike, however many they are.
+            waiting pods of a template that were rejected alike, however many they are, as does a HintByValue.
     """
 
     resource: str

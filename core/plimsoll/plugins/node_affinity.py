@@ -15,7 +15,7 @@ Source: kube-scheduler v1.36, ``nodeaffinity/node_affinity.go``.
 Differs: a node that starts to satisfy addedAffinity alone is an event that helps; upstream passes over it.
 """
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -174,18 +174,24 @@ class NodeAffinity(
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Nodes that start to match."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_LABEL
-        return (fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),)
+        hint = fwk.HintByValue(_required, self._after_node)
+        return (fwk.EventWithHint(fwk.EventResource.NODE, node, hint),)
 
-    def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+    def _after_node(
+        self, values: Collection[NodeMatcher], change: fwk.ClusterEvent
+    ) -> Collection[NodeMatcher]:
         """The node matches now, and did not before."""
 
-        def matches(node: fwk.Node | None) -> bool:
-            matchers = (self._enforced, pod.template.required_nodes)
+        def matches(node: fwk.Node | None, required: NodeMatcher) -> bool:
             return node is not None and all(
-                each is None or each.matches(node.labels, node.name) for each in matchers
+                each is None or each.matches(node.labels, node.name) for each in (self._enforced, required)
             )
 
-        return fwk.QueueingHint.of(matches(change.new) and not matches(change.old))
+        return [each for each in values if matches(change.new, each) and not matches(change.old, each)]
+
+
+def _required(template: fwk.PodTemplate) -> NodeMatcher:
+    return template.required_nodes
 
 
 def _named_nodes(required: NodeSelector) -> frozenset[str] | None:

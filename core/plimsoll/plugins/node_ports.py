@@ -10,7 +10,7 @@ Source: kube-scheduler v1.36, ``nodeports/node_ports.go`` and ``framework/types.
 Differs: not at all; the ports in use are counted on pod events, each where it is in use.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from typing import ClassVar, Self
 
 import numpy as np
@@ -136,23 +136,29 @@ class NodePorts(fwk.PreFilterPlugin, fwk.PreFilterExtensions, fwk.FilterPlugin, 
         return (
             fwk.EventWithHint(fwk.EventResource.NODE, fwk.ActionType.ADD),
             fwk.EventWithHint(
-                fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE, _after_pod, by_template=True
+                fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE, fwk.HintByValue(_ports_of, _after_pod)
             ),
         )
 
 
-def _after_pod(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+def _after_pod(
+    values: Collection[tuple[HostPort, ...]], change: fwk.ClusterEvent
+) -> Collection[tuple[HostPort, ...]]:
     """The deleted pod had a port that the waiting pod requests."""
-    return fwk.QueueingHint.of(conflicts(host_ports(pod), frozenset(host_ports(change.old))))
+    freed = frozenset(host_ports(change.old))
+    return [each for each in values if conflicts(each, freed)]
 
 
 def host_ports(pod: fwk.PodInfo) -> tuple[HostPort, ...]:
     """The host ports that the pod uses or requests."""
-    return pod.template.memo("NodePorts.host_ports", lambda: _host_ports(pod))
+    return _ports_of(pod.template)
 
 
-def _host_ports(pod: fwk.PodInfo) -> tuple[HostPort, ...]:
-    spec = pod.pod.spec
+def _ports_of(template: fwk.PodTemplate) -> tuple[HostPort, ...]:
+    return template.memo("NodePorts.host_ports", lambda: _host_ports(template.sample.spec))
+
+
+def _host_ports(spec: fwk.PodSpec) -> tuple[HostPort, ...]:
     running: tuple[Container, ...] = (
         *spec.containers,
         *(container for container in spec.init_containers if container.is_sidecar),

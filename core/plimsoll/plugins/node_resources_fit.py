@@ -26,10 +26,10 @@ instead of wrapping.
 Longer than 400 lines because filter and scores share the resources that a pod requests.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -65,6 +65,8 @@ HOPELESS, PODS_FULL, FIRST_RESOURCE = 1, 2, 2
 """Codes are bits: removing pods cannot help; too many pods; then (shifted) one bit per requested resource."""
 OTHERS = 61
 """The bit that all further resources of a pod share."""
+Requested: TypeAlias = tuple[tuple[int, str, int], ...]
+"""Bit, name and amount of each resource of a pod."""
 
 
 class NodeResourcesFitArgs(fwk.PluginArgs):
@@ -104,12 +106,12 @@ class _Wanted:
     """Input of the filter.
 
     Attributes:
-        by_bit: The bit, name and amount of each resource, in the order of the reasons.
+        by_bit: What is requested, in the order of the reasons.
         scalar: The same of the non-native resources.
     """
 
-    by_bit: tuple[tuple[int, str, int], ...]
-    scalar: tuple[tuple[int, str, int], ...]
+    by_bit: Requested
+    scalar: Requested
 
     @cached_property
     def least(self) -> fwk.IntArray:
@@ -165,15 +167,15 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
     def pre_filter(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """List the requested resources."""
-        wanted = self._wanted(pod)
+        wanted = self._wanted(pod.template)
         for _, name, _ in wanted.scalar:
             snapshot.axis_of(name)  # all axes before the filter reads any
         state.write(wanted)
         return fwk.SUCCESS
 
-    def _wanted(self, pod: fwk.PodInfo) -> _Wanted:
+    def _wanted(self, template: fwk.PodTemplate) -> _Wanted:
         key = ("NodeResourcesFit.wanted", self._ignored, self._ignored_groups)
-        return pod.template.memo(key, lambda: self._compiled(pod.template.requests))
+        return template.memo(key, lambda: self._compiled(template.requests))
 
     def _compiled(self, requests: Mapping[str, int]) -> _Wanted:
         native = [name for name in NATIVE if requests.get(name, 0) > 0]
@@ -340,10 +342,10 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
         return (
             fwk.EventWithHint(fwk.EventResource.ASSIGNED_POD, fwk.ActionType.DELETE),
             fwk.EventWithHint(
-                fwk.EventResource.ASSIGNED_POD, scale_down, self._after_scale_down, by_template=True
+                fwk.EventResource.ASSIGNED_POD, scale_down, fwk.HintByValue(self._by_bit, _after_scale_down)
             ),
             fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, scale_down),
-            fwk.EventWithHint(fwk.EventResource.NODE, node, self._after_node, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.NODE, node, fwk.HintByValue(self._by_bit, _after_node)),
             fwk.EventWithHint(
                 fwk.EventResource.DEVICE_CLASS,
                 fwk.ActionType.ADD | fwk.ActionType.UPDATE,
@@ -352,25 +354,34 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
             ),
         )
 
-    def _after_scale_down(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """The scaled-down pod released a resource that the waiting pod requests."""
-        old, new = change.old.requests, change.new.requests
-        return fwk.QueueingHint.of(
-            any(new.get(name, 0) < old.get(name, 0) for _, name, _ in self._wanted(pod).by_bit)
-        )
+    def _by_bit(self, template: fwk.PodTemplate) -> Requested:
+        return self._wanted(template).by_bit
 
-    def _after_node(self, pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
-        """The pod would fit the empty node, whose allocatable of some resource has grown."""
-        wanted = self._wanted(pod).by_bit
-        new = change.memo("allocatable", lambda: allocatable_of(change.new))
-        if new.get("pods", 0) < 1 or any(amount > new.get(name, 0) for _, name, amount in wanted):
-            return fwk.QueueingHint.SKIP
-        if change.old is None:
-            return fwk.QueueingHint.QUEUE
-        old = change.memo("allocatable before", lambda: allocatable_of(change.old))
-        return fwk.QueueingHint.of(
-            any(new.get(name, 0) > old.get(name, 0) for name in ("pods", *(name for _, name, _ in wanted)))
-        )
+
+def _after_scale_down(values: Collection[Requested], change: fwk.ClusterEvent) -> Collection[Requested]:
+    """The scaled-down pod released a resource that the waiting pod requests."""
+    old, new = change.old.requests, change.new.requests
+    less = {name for name, amount in old.items() if new.get(name, 0) < amount}
+    return [each for each in values if any(name in less for _, name, _ in each)]
+
+
+def _after_node(values: Collection[Requested], change: fwk.ClusterEvent) -> Collection[Requested]:
+    """The pod would fit the empty node, whose allocatable of some resource has grown."""
+    new = change.memo("allocatable", lambda: allocatable_of(change.new))
+    old = change.memo("before", lambda: {} if change.old is None else allocatable_of(change.old))
+    more = {name for name, amount in new.items() if amount > old.get(name, 0)}
+    is_new = change.old is None or "pods" in more
+    if new.get("pods", 0) < 1 or not (is_new or more):
+        return ()
+    helped = []
+    for each in values:
+        for _, name, amount in each:  # a loop: thousands of values may wait
+            if amount > new.get(name, 0):
+                break
+        else:
+            if is_new or any(name in more for _, name, _ in each):
+                helped.append(each)
+    return helped
 
 
 def _is_short(allocatable: fwk.IntArray, requested: fwk.IntArray, wanted: _Wanted) -> bool:

@@ -8,7 +8,7 @@ Source: kube-scheduler v1.36, ``nodeunschedulable/node_unschedulable.go``.
 Differs: not at all.
 """
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -44,17 +44,21 @@ class NodeUnschedulable(fwk.FilterPlugin, fwk.EnqueueExtensions):
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_TAINT
         tolerates_now = fwk.ActionType.UPDATE_POD_TOLERATION
         return (
-            fwk.EventWithHint(fwk.EventResource.NODE, node, _after_node, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.NODE, node, fwk.HintByValue(_nothing, _after_node)),
             fwk.EventWithHint(
                 fwk.EventResource.UNSCHEDULABLE_POD, tolerates_now, _after_toleration, by_template=True
             ),
         )
 
 
-def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+def _nothing(_template: fwk.PodTemplate) -> None:
+    """What the next hint reads of a pod."""
+
+
+def _after_node(values: Collection[None], change: fwk.ClusterEvent) -> Collection[None]:
     """The node is schedulable now, and was not before."""
     was_open = change.old is not None and not change.old.spec.unschedulable
-    return fwk.QueueingHint.SKIP if was_open or change.new.spec.unschedulable else fwk.QueueingHint.QUEUE
+    return () if was_open or change.new.spec.unschedulable else values
 
 
 def _after_toleration(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:

@@ -14,7 +14,7 @@ Source: kube-scheduler v1.36, ``tainttoleration/taint_toleration.go``.
 Differs: not at all.
 """
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -64,15 +64,17 @@ class TaintToleration(fwk.FilterPlugin, fwk.NormalizingPlugin, fwk.EnqueueExtens
         """Nodes whose hard taints become tolerated, and tolerations of the pod."""
         node = fwk.ActionType.ADD | fwk.ActionType.UPDATE_NODE_TAINT
         return (
-            fwk.EventWithHint(fwk.EventResource.NODE, node, _after_node, by_template=True),
+            fwk.EventWithHint(fwk.EventResource.NODE, node, fwk.HintByValue(self.signature, _after_node)),
             fwk.EventWithHint(fwk.EventResource.UNSCHEDULABLE_POD, fwk.ActionType.UPDATE_POD_TOLERATION),
         )
 
 
-def _after_node(pod: fwk.PodInfo, change: fwk.ClusterEvent) -> fwk.QueueingHint:
+def _after_node(
+    values: Collection[tuple[fwk.Toleration, ...]], change: fwk.ClusterEvent
+) -> Collection[tuple[fwk.Toleration, ...]]:
     """The pod tolerates the node now, and did not before."""
 
-    def tolerated(node: fwk.Node) -> bool:
-        return untolerated(node.spec.taints, pod.pod.spec.tolerations) is None
+    def tolerated(node: fwk.Node | None, tolerations: tuple[fwk.Toleration, ...]) -> bool:
+        return node is not None and untolerated(node.spec.taints, tolerations) is None
 
-    return fwk.QueueingHint.of(tolerated(change.new) and not (change.old and tolerated(change.old)))
+    return [each for each in values if tolerated(change.new, each) and not tolerated(change.old, each)]

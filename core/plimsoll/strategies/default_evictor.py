@@ -262,10 +262,9 @@ class DefaultEvictor(Evictor):
     def pre_eviction_filter(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
         """Check node fit (only in exact mode: the proof is more precise), then the namespace's labels."""
         args = self.args
-        if args.node_fit and context.is_exact:
-            nodes = () if args.targets is None else considered_nodes(context.cluster, args.targets)
-            if not fits_any_other_node(pod, nodes, context):
-                return Refusal("NodeFit", "the pod does not fit on any other node")
+        is_asked = args.node_fit and context.is_exact
+        if is_asked and not fits_any_other_node(pod, self._targets(context), context):
+            return Refusal("NodeFit", "the pod does not fit on any other node")
         selector = args.namespace_label_selector
         if selector is not None and not selector.compiled.is_empty:
             namespace = context.objects.namespaces.get(pod.namespace)
@@ -276,6 +275,16 @@ class DefaultEvictor(Evictor):
                     " namespaceLabelSelector",
                 )
         return None
+
+    def _targets(self, context: StrategyContext) -> tuple[str, ...]:
+        """The nodes that node fit tries, determined once a run, in which nodes do not change."""
+        if self.args.targets is None:
+            return ()
+        key = DefaultEvictor, id(self)
+        found: tuple[str, ...] | None = context.kept.get(key)
+        if found is None:
+            found = context.kept[key] = considered_nodes(context.cluster, self.args.targets)
+        return found
 
     def _untouchable(self, pod: PodInfo) -> Refusal | None:
         annotations = pod.pod.metadata.annotations

@@ -38,6 +38,9 @@ Kind = tuple[str, str, str, str]
 Owner = tuple[str, str, str]
 """Namespace, kind, name."""
 
+Identity = tuple[tuple[str, ...], list[Kind]]
+"""What equal pods have in common, and their keys by owner."""
+
 
 class RemoveDuplicatesArgs(PluginArgs):
     """Arguments, as in descheduler v1alpha2."""
@@ -93,26 +96,26 @@ class _Crowds:
                 continue
             members = self._members(each)
             self._known[each] = self._crowds(each, members)
-            ahead += {
-                kind[:3] for _, pod in members if len(_identity(pod)[1]) > 1 for kind in _identity(pod)[1]
-            }
+            ahead += {kind[:3] for _, _, (_, kinds) in members if len(kinds) > 1 for kind in kinds}
 
-    def _members(self, owner: Owner) -> list[tuple[str, PodInfo]]:
-        """The pods of an owner on nodes in scope, with their nodes."""
+    def _members(self, owner: Owner) -> list[tuple[str, PodInfo, Identity]]:
+        """The pods of an owner on nodes in scope, with their nodes and identities."""
         considered, node_of = self._context.considered, self._context.node_of
         return [
-            (node, pod)
+            (node, pod, _identity(pod))
             for pod in self._context.owned_by(*owner).values()
             if (node := node_of(pod)) in considered
         ]
 
-    def _crowds(self, owner: Owner, members: list[tuple[str, PodInfo]]) -> list[tuple[Kind, _Crowd]]:
-        identities = {(node, *_identity(pod)[0]) for node, pod in members}
+    def _crowds(
+        self, owner: Owner, members: list[tuple[str, PodInfo, Identity]]
+    ) -> list[tuple[Kind, _Crowd]]:
+        identities = {(node, *identity) for node, _, (identity, _) in members}
         if len(identities) == len(members):
             return []
         crowds: dict[Kind, _Crowd] = {}
         by_node: dict[str, list[PodInfo]] = {}
-        for node, pod in members:
+        for node, pod, _ in members:
             if not pod.pod.is_terminal and self._counts(pod, self._context):
                 by_node.setdefault(node, []).append(pod)
         for node in sorted(by_node):
@@ -187,23 +190,34 @@ class RemoveDuplicates(Strategy):
                     break
 
     def complaints(self, context: StrategyContext, near: Vicinity | None = None) -> Complaints:
-        """Pods beyond an owner's even share of their node, counted by owner."""
-        by_kind: dict[Kind, list[PodInfo]] = {}
-        for pod in self._concerned(context, near):
-            if context.node_of(pod) in context.considered and self._counts(pod, context):
-                for kind in _identity(pod)[1]:
-                    by_kind.setdefault(kind, []).append(pod)
+        """Pods beyond an owner's even share of their node, counted by owner.
+
+        Evictors are asked about pods that share their node with another one of the owner. Others only count
+        for the share, and are asked about if it depends on them.
+        """
+        by_kind: dict[Kind, list[tuple[str, PodInfo]]] = {}
+        considered = context.considered
+        for pod, kinds in self._concerned(context, near):
+            node = context.node_of(pod)
+            if node in considered and self._is_meant(pod):
+                for kind in kinds:
+                    by_kind.setdefault(kind, []).append((node, pod))
         found = {}
         targets = self._targets(context)
         for kind, members in by_kind.items():
-            on = Counter(context.node_of(pod) for pod in members)
-            if len(on) == len(members):
+            placed = Counter(node for node, _ in members)
+            if len(placed) == len(members):
                 continue
-            crowded = [pod for pod in members if on[context.node_of(pod)] > 1]
+            sharing = [each for each in members if placed[each[0]] > 1 and context.may_go(each[1])]
+            on = Counter(node for node, _ in sharing)
+            crowded = [pod for node, pod in sharing if on[node] > 1]
             count = len(targets.of(crowded, context))
             if count < 2:
                 continue
-            upper = -(-len(members) // count)
+            alone = [pod for node, pod in members if placed[node] == 1]
+            upper = -(-len(sharing) // count)
+            if upper != -(-(len(sharing) + len(alone)) // count):
+                upper = -(-(len(sharing) + sum(map(context.may_go, alone))) // count)
             beyond = sum(max(each - upper, 0) for each in on.values())
             if beyond:
                 owner = f"{kind[1]} {kind[0]}/{kind[2]}"
@@ -216,16 +230,18 @@ class RemoveDuplicates(Strategy):
         found: _Targets = context.kept.setdefault((self.name, "targets"), _Targets())
         return found
 
-    def _concerned(self, context: StrategyContext, near: Vicinity | None) -> Iterable[PodInfo]:
-        """All placed pods, or those with the keys of moving pods."""
+    def _concerned(
+        self, context: StrategyContext, near: Vicinity | None
+    ) -> Iterable[tuple[PodInfo, list[Kind]]]:
+        """All placed pods with their keys, or those with the keys of moving pods."""
         if near is None:
-            return list(context.cluster.pods.values())
-        kinds = {kind for pod in near.pods for kind in _identity(pod)[1]}
+            return [(pod, _identity(pod)[1]) for pod in context.cluster.pods.values()]
+        wanted = {kind for pod in near.pods for kind in _identity(pod)[1]}
         return {
-            pod.uid: pod
-            for namespace, owner, name, _ in kinds
+            pod.uid: (pod, kinds)
+            for namespace, owner, name, _ in wanted
             for pod in context.owned_by(namespace, owner, name).values()
-            if not kinds.isdisjoint(_identity(pod)[1])
+            if not wanted.isdisjoint(kinds := _identity(pod)[1])
         }.values()
 
     def _destinations(self, kind: Kind, upper: int, context: StrategyContext) -> Destinations:
@@ -236,12 +252,14 @@ class RemoveDuplicates(Strategy):
         return Destinations(lambda name: on[name] < upper)
 
     def _counts(self, pod: PodInfo, context: StrategyContext) -> bool:
+        return self._is_meant(pod) and context.may_go(pod)
+
+    def _is_meant(self, pod: PodInfo) -> bool:
+        """Whether the arguments include the pod, and it has an owner."""
         owners = pod.pod.metadata.owner_references
         if not owners or any(owner.kind in self.args.exclude_owner_kinds for owner in owners):
             return False
-        if self.args.namespaces is not None and not self.args.namespaces.covers(pod.namespace):
-            return False
-        return context.may_go(pod)
+        return self.args.namespaces is None or self.args.namespaces.covers(pod.namespace)
 
 
 class _Targets:
@@ -286,12 +304,12 @@ def _matches(wishes: NodeMatcher, node: Node, context: StrategyContext) -> bool:
     )
 
 
-def _identity(pod: PodInfo) -> tuple[tuple[str, ...], list[Kind]]:
-    owners = tuple((owner.kind, owner.name) for owner in pod.pod.metadata.owner_references)
+def _identity(pod: PodInfo) -> Identity:
+    owners = tuple([(owner.kind, owner.name) for owner in pod.pod.metadata.owner_references])
     return pod.template.memo(("duplicates", owners), lambda: _described(pod, owners))
 
 
-def _described(pod: PodInfo, owners: tuple[tuple[str, str], ...]) -> tuple[tuple[str, ...], list[Kind]]:
+def _described(pod: PodInfo, owners: tuple[tuple[str, str], ...]) -> Identity:
     images = sorted(container.image for container in pod.pod.spec.containers)
     identity = sorted(f"{pod.namespace}/{kind}/{name}/{image}" for kind, name in owners for image in images)
     return tuple(identity), [(pod.namespace, kind, name, "#".join(images)) for kind, name in owners]

@@ -18,3 +18,10 @@ def _check_unschedulable(pods: UnschedulablePods) -> None:
     assert grouped == {uid: rejection_of(queued) for uid, queued in pods._pods.items()} == pods._why
     named = {(why.scheduler, plugin) for why in pods._groups for plugin in why.plugins}
     assert named == set(pods.by_plugin)
+    for (scheduler, plugin), rejected in pods.by_plugin.items():
+        groups = [why for why in pods._groups if why.scheduler == scheduler and plugin in why.plugins]
+        assert list(rejected.numbers) == groups
+        for by_value in rejected.values.values():
+            found = [(value, why) for value, some in by_value.groups.items() for why in some]
+            assert {why for _, why in found} | set(by_value.unread) == set(groups)
+            assert all(by_value._reads(why.template) == value for value, why in found)

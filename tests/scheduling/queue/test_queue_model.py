@@ -6,6 +6,7 @@ three register for what changes their answer; after any history, a pod that slee
 be refused by each plugin that refused it.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from hypothesis import settings
@@ -17,6 +18,7 @@ from plimsoll.framework import (
     ClusterEvent,
     EventResource,
     EventWithHint,
+    HintByValue,
     PodInfo,
     QueueingHint,
     Status,
@@ -44,9 +46,9 @@ def colour_of(pod: PodInfo) -> str:
     return pod.labels["colour"]
 
 
-def fits(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+def fitting(sizes: Collection[int], change: ClusterEvent) -> Collection[int]:
     """A room that is large enough."""
-    return QueueingHint.of(change.new >= size_of(pod))
+    return [size for size in sizes if change.new >= size]
 
 
 def same_colour(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
@@ -56,7 +58,9 @@ def same_colour(pod: PodInfo, change: ClusterEvent) -> QueueingHint:
 
 DECLARED = {
     "Fits": (
-        EventWithHint("Room", ActionType.ADD, fits, by_template=True),
+        EventWithHint(
+            "Room", ActionType.ADD, HintByValue(lambda template: template.requests["cpu"] // 1000, fitting)
+        ),
         EventWithHint(EventResource.UNSCHEDULABLE_POD, SCALE_DOWN),
     ),
     "Unlocks": (

@@ -1,6 +1,6 @@
 """Events requeue pods by registrations and hints of the rejecting plugins."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import pytest
@@ -11,7 +11,9 @@ from plimsoll.framework import (
     EnqueueExtensions,
     EventResource,
     EventWithHint,
+    HintByValue,
     PodsToActivate,
+    PodTemplate,
     QueueingHint,
     Status,
     unresolvable,
@@ -24,6 +26,7 @@ from plimsoll.model.kinds.workload import Namespace
 from plimsoll.scheduling.queue.queue import SchedulingQueue
 from plimsoll.scheduling.queue.queueing_hints import QueueingHints, hints_of
 from plimsoll.testing.builders import a_node
+from scheduling.queue.invariants import check_queue
 from scheduling.queue.queueing import (
     a_queue,
     asleep,
@@ -135,6 +138,58 @@ def test_a_hint_by_template_is_asked_once_for_all_alike() -> None:
 
     assert len(asked) == 2
     assert sorted(alone) == sorted(names)
+
+
+def requested(template: PodTemplate) -> int:
+    """A value that a hint reads."""
+    return template.requests["cpu"] // 1000
+
+
+def test_a_hint_by_value_is_asked_once_for_an_event() -> None:
+    """With each value once, however many templates have it; it wakes in the order of arrival."""
+    asked: list[list[int]] = []
+
+    def even(values: Collection[int], _change: ClusterEvent) -> Collection[int]:
+        asked.append(sorted(values))
+        return [value for value in (8, 6, 4, 2, 0) if value in values or value == 0]
+
+    cpus = {"a": "2", "b": "3", "c": "4", "d": "2"}
+    pods = [waiting(name, cpu=cpu, labels={"app": name}) for name, cpu in cpus.items()]
+    queue = serving(a_queue(*pods), A=(EventWithHint(NODE, ADD, HintByValue(requested, even)),))
+    asleep(queue, *cpus, rejected_by=frozenset({"A"}))
+
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 3
+    assert asked[0] == [2, 3, 4]
+    assert popped(queue, 1.0) == ["a", "c", "d"]
+
+    asked.clear()
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 0
+    assert asked == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("reads", "helps"),
+    [
+        (requested, lambda values, change: 1 // 0),
+        (requested, lambda values, change: None),
+        (lambda template: 1 // (template.requests["cpu"] // 1000 - 2), lambda values, change: values),
+        (lambda template: [template], lambda values, change: values),
+    ],
+    ids=["raises", "answers-nonsense", "some-cannot-be-read", "not-hashable"],
+)
+def test_a_hint_by_value_that_breaks_wakes(
+    reads: Callable[[PodTemplate], Any], helps: Callable[..., Any]
+) -> None:
+    """Sleeping on would be the worse mistake, also for pods whose value is none."""
+    queue = serving(
+        a_queue(waiting("a", cpu="1"), waiting("b", cpu="2")),
+        A=(EventWithHint(NODE, ADD, HintByValue(reads, helps)),),
+    )
+    asleep(queue, "a", "b", rejected_by=frozenset({"A"}))
+    check_queue(queue)
+
+    assert queue.move_all_to_active_or_backoff_queue(node_added(), 1.0) == 2
+    check_queue(queue)
 
 
 def test_a_hint_for_each_pod_wakes_only_those_it_names() -> None:

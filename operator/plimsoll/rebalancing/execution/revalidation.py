@@ -47,7 +47,7 @@ from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.records.history import is_victim, memory_of, was_sent
-from plimsoll.records.record import Record, recorded_workload
+from plimsoll.records.record import Record
 
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000
@@ -127,7 +127,7 @@ class MoveRevalidator:
     async def _judged(self, order: Revalidate, record: Record) -> Move | Landing:
         move, evicted = order.move, order.evicted
         policy = record.spec.policy
-        if self.configured(policy) is None:
+        if self.spec_of(policy) is None:
             return POLICY_CHANGED
         if move.surge is not None:  # the evictor reads the pod by itself
             standing = await self.standing(self.book.cache.cluster.pods.get(move.pod.uid, move.pod).pod)
@@ -206,24 +206,29 @@ class MoveRevalidator:
 
     def _clash(self, record: Record, move: Move, rebalancing: RebalancingConfig) -> Refusal | None:
         """Why other moves under way leave no room for this one, None if they do."""
-        moving = [each for each in self.keeper.unfinished() if each.is_moving and each.key != record.key]
-        apart = [each for each in moving if each.spec.policy != record.spec.policy]
-        for each in apart:
-            if each.spec.pod.uid == move.pod.uid:
+        known, policy = self.keeper.known, record.spec.policy
+        for each in known.of_pod(move.pod.uid).values():
+            if each.is_moving and each.spec.policy != policy:
                 story = f"policy {each.spec.policy} moves the pod (record {each.key})"
                 return Refusal("AlreadyMoving", story)
         if move.pod.uid in self.book.cache.cluster.index(GangMembers):
-            leaving = {each.spec.pod.uid for each in moving}
-            if (bound := bound_to_gang(move.pod, self._units(), leaving, move.whole)) is not None:
+            units = self._units()
+            unit = units.of(move.pod)
+            members = () if unit is None else unit.members
+            leaving = {uid for uid in members if any(each.is_moving for each in known.of_pod(uid).values())}
+            if (bound := bound_to_gang(move.pod, units, leaving, move.whole)) is not None:
                 return bound
         if (full := self._hour_is_full(record, rebalancing)) is not None:
             return full
-        others = sum(recorded_workload(each.spec) == move.workload.key for each in apart)
+        moving = [
+            each
+            for each in known.of_workload(move.workload.key).values()
+            if each.is_moving and each.key != record.key
+        ]
+        others = sum(each.spec.policy != policy for each in moving)
         ceiling = rebalancing.limits.per_workload
         most = ceiling.of(0 if ceiling.percent is None else self._replicas(move)) if others else None
-        if most is None:
-            return None
-        if 1 + sum(recorded_workload(each.spec) == move.workload.key for each in moving) <= most:
+        if most is None or 1 + len(moving) <= most:
             return None
         return Refusal(
             LimitLevel.WORKLOAD.value,

@@ -261,8 +261,9 @@ class MoveMachine:
 
         One bundle's consequences are carried out before the next review: they may concern the same workload.
         """
-        flights = self._about_to_fly()
-        for key in [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]:
+        found = [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]
+        flights = self._about_to_fly() if found else Counter[str]()
+        for key in found:
             view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights)
             seen = bundles.look(view)
             if seen.bundle is None:

@@ -1,4 +1,7 @@
-"""Keeps the known records by key, policy and phase; a change of one costs the same however many there are."""
+"""Keeps the known records by key, policy, pod, workload and phase.
+
+A change of one costs the same however many there are.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -6,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.model.names import RecordKey
 from plimsoll.records.history import is_victim
-from plimsoll.records.record import Record
+from plimsoll.records.record import Record, recorded_workload
 
 
 class KeptRecords(Mapping[RecordKey, Record]):
@@ -15,6 +18,9 @@ class KeptRecords(Mapping[RecordKey, Record]):
     def __init__(self) -> None:
         self._records: dict[RecordKey, Record] = {}
         self._by_policy: dict[str, dict[RecordKey, Record]] = {}
+        self._by_pod: dict[str, dict[RecordKey, Record]] = {}
+        self._by_workload: dict[str, dict[RecordKey, Record]] = {}
+        self._indexes = self._by_policy, self._by_pod, self._by_workload
         self._unfinished: dict[RecordKey, Record] = {}
         self._phases: dict[str, Counter[Phase | None]] = {}
         self._forecasts: dict[str, Counter[bool]] = {}
@@ -36,10 +42,11 @@ class KeptRecords(Mapping[RecordKey, Record]):
         known = self._records.get(record.key)
         if known is not None:
             self._count(known, -1)
-            if known.spec.policy != record.spec.policy:
+            if _indexed(known) != _indexed(record):
                 self._leave(known)
         self._records[record.key] = record
-        self._by_policy.setdefault(record.spec.policy, {})[record.key] = record
+        for kept, value in zip(self._indexes, _indexed(record), strict=True):
+            kept.setdefault(value, {})[record.key] = record
         self._count(record, 1)
         if record.is_finished:
             self._unfinished.pop(record.key, None)
@@ -60,6 +67,14 @@ class KeptRecords(Mapping[RecordKey, Record]):
     def of_policy(self, policy: str) -> Mapping[RecordKey, Record]:
         """A policy's records by key, in the order in which they were first put."""
         return self._by_policy.get(policy, {})
+
+    def of_pod(self, uid: str) -> Mapping[RecordKey, Record]:
+        """The records of a pod's moves, by key."""
+        return self._by_pod.get(uid, {})
+
+    def of_workload(self, workload: str) -> Mapping[RecordKey, Record]:
+        """The records of moves of a workload's pods, by key."""
+        return self._by_workload.get(workload, {})
 
     def policies(self) -> set[str]:
         """The policies that have records."""
@@ -87,9 +102,15 @@ class KeptRecords(Mapping[RecordKey, Record]):
             self._forecasts.setdefault(policy, Counter())[came_true] += by
 
     def _leave(self, record: Record) -> None:
-        policy = record.spec.policy
-        del self._by_policy[policy][record.key]
-        if not self._by_policy[policy]:
-            del self._by_policy[policy]
-            self._phases.pop(policy, None)
-            self._forecasts.pop(policy, None)
+        for kept, value in zip(self._indexes, _indexed(record), strict=True):
+            del kept[value][record.key]
+            if not kept[value]:
+                del kept[value]
+        if record.spec.policy not in self._by_policy:
+            self._phases.pop(record.spec.policy, None)
+            self._forecasts.pop(record.spec.policy, None)
+
+
+def _indexed(record: Record) -> tuple[str, str, str]:
+    """Policy, uid of the pod, and workload."""
+    return record.spec.policy, record.spec.pod.uid, recorded_workload(record.spec)

@@ -33,7 +33,7 @@ from plimsoll.rebalancing.records.sent_times import SKEW_S, SentTimes
 from plimsoll.rebalancing.records.unwritten import CATCH_UP_S, UnwrittenRecords
 from plimsoll.rebalancing.records.versions import VersionedRecords
 from plimsoll.records.history import is_reversal
-from plimsoll.records.record import Record
+from plimsoll.records.record import Record, recorded_workload
 from plimsoll.timing.retry import OPEN_OR_CONFLICT, RetryPolicy, retry
 from plimsoll.timing.signal import Signal
 
@@ -389,7 +389,7 @@ class EvictionRecordStore:
         self.observer.record_changed(spec.policy, spec.strategy, phase)
         if record.landing and record.phase in (Phase.SETTLED, Phase.RETURNED, Phase.FAILED):
             self.observer.forecast_placed(spec.policy, record.landing)
-        if is_reversal(record, self.known.values()):
+        if is_reversal(record, self.known.of_workload(recorded_workload(record.spec)).values()):
             self.observer.move_reversed(spec.policy)
         facts: dict[str, object] = {
             "pod": f"{spec.pod.namespace}/{spec.pod.name}",

@@ -4,7 +4,7 @@ Source: kube-scheduler v1.36, ``backend/queue/scheduling_queue.go`` (isPodWorthR
 getUnschedulablePodsWithCrossTopologyTerm).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from plimsoll.framework import (
     EventResource,
     EventWithHint,
     Hint,
+    HintByValue,
     Plugin,
     PodInfo,
     QueueingHint,
@@ -149,12 +150,43 @@ class HintJudge:
         return not self._hints or any(hints.mean(change) for hints in self._hints.values())
 
     def concerned(self, waiting: UnschedulablePods, change: ClusterEvent) -> list[Rejection]:
-        """The groups with a plugin that registered for the event."""
+        """The groups with a plugin that registered for the event, but for those that its hints leave out."""
         found: dict[Rejection, None] = {}
-        for (scheduler, plugin), groups in waiting.by_plugin.items():
-            if self._hints.get(scheduler, UNKNOWN).covering(plugin, change):
-                found.update(groups)
+        for (scheduler, plugin), rejected in waiting.by_plugin.items():
+            some: set[Rejection] = set()
+            for each in self._hints.get(scheduler, UNKNOWN).covering(plugin, change):
+                if not isinstance(each.hint, HintByValue):
+                    found.update(dict.fromkeys(rejected.numbers))
+                    break
+                by_value = rejected.by_value(each.hint.reads)
+                some.update(by_value.unread)
+                for value in self._helped(plugin, each.hint, by_value.groups, waiting, change):
+                    some.update(by_value.groups[value])
+            else:
+                found.update(dict.fromkeys(sorted(some, key=rejected.numbers.__getitem__)))
         return list(found)
+
+    def _helped(
+        self,
+        plugin: str,
+        hint: HintByValue,
+        groups: Mapping[Hashable, Mapping[Rejection, None]],
+        waiting: UnschedulablePods,
+        change: ClusterEvent,
+    ) -> Collection[Hashable]:
+        """The values of which a hint says that the event helps; all if it breaks."""
+        if not groups:
+            return ()
+        helped: Collection[Hashable] = groups.keys()
+
+        def all_together(_pod: PodInfo, change: ClusterEvent) -> QueueingHint:
+            nonlocal helped
+            helped = [each for each in hint.helps(groups.keys(), change) if each in groups]
+            return QueueingHint.of(bool(helped))
+
+        why = next(iter(next(iter(groups.values()))))
+        self.ask(plugin, all_together, next(iter(waiting.group(why).values())).pod, change)
+        return helped
 
     def of_group(
         self, why: Rejection, group: Mapping[str, QueuedPod], change: ClusterEvent
@@ -164,7 +196,8 @@ class HintJudge:
         together: list[tuple[str, EventWithHint]] = []
         alone: list[tuple[str, EventWithHint]] = []
         for plugin, each in self._questions(why, plugins, change):
-            (together if each.by_template or each.hint is None else alone).append((plugin, each))
+            for_all = each.by_template or each.hint is None or isinstance(each.hint, HintByValue)
+            (together if for_all else alone).append((plugin, each))
         sample = next(iter(group.values()))
         strategy = self._answer(together, why, sample.pod, change)
         if strategy is QueueingStrategy.SKIP and not alone:
