@@ -126,7 +126,7 @@ def _policies() -> list[Document]:
             _condition("Ready", "False", "Suspended", "spec.suspend is true"),
         ],
     }
-    return [resting, acting, watched]  # by name: made within a second or not, they are listed so
+    return [resting, acting, watched]  # listed in the order of their names, made within a second or not
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Document:

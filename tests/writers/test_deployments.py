@@ -97,7 +97,7 @@ async def test_a_mark_is_written_at_the_version_that_was_read(
 
 
 async def test_other_kinds_are_read_where_they_are_served(told: tuple[ToldServer, Session]) -> None:
-    """A kind that is missing is none, and one that may not be read is named; the rest is there."""
+    """A kind that is missing has no objects, and one that may not be read is named; the rest is there."""
     server, session = told
     given = {"metadata": {"name": "web", "namespace": "default", "uid": "u"}, "spec": {"replicas": 2}}
     rollouts = DeploymentRollouts(session)

@@ -43,7 +43,7 @@ async def test_no_pod_is_moved_to_a_node_of_a_maintenance(
 
 
 async def test_no_pod_is_moved_to_the_source_of_a_bundle_that_is_under_way() -> None:
-    """Nor while the rest of it waits for its turn; a proposal alone keeps nobody off."""
+    """Nor while the rest of it waits for its turn; a proposal alone keeps no pod off."""
     for mode, leaving in (("Enforce", {"idle"}), ("Approve", set())):
         scene = Siblings()
         scene.tell(NodeAdded(a_node("other")))

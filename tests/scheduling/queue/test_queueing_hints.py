@@ -180,7 +180,7 @@ def test_a_hint_by_value_is_asked_once_for_an_event() -> None:
 def test_a_hint_by_value_that_breaks_wakes(
     reads: Callable[[PodTemplate], Any], helps: Callable[..., Any]
 ) -> None:
-    """Sleeping on would be the worse mistake, also for pods whose value is none."""
+    """Sleeping on would be the worse mistake, also for pods without a value."""
     queue = serving(
         a_queue(waiting("a", cpu="1"), waiting("b", cpu="2")),
         A=(EventWithHint(NODE, ADD, HintByValue(reads, helps)),),
