@@ -200,7 +200,7 @@ async def test_idle_connections_to_the_health_port_keep_no_probe_out() -> None:
 async def test_a_burst_of_connections_from_its_own_address_keeps_no_probe_out(
     sent: bytes, sends_late: bool
 ) -> None:
-    """Three hundred that follow it simultaneously, whatever they send, also where its request comes after them."""
+    """Three hundred that follow it simultaneously, whatever they send, also before its request."""
     loop = asyncio.get_running_loop()
     async with serving("127.0.0.1", [0], endpoints().probes, PROBES) as (port,):
         with ExitStack() as stack:  # nothing is accepted before this loop runs

@@ -152,7 +152,7 @@ TWO: dict[str, Any] = {"replicas": 2, "updatedReplicas": 2, "availableReplicas":
 def test_one_of_several_moves_by_one_more_or_as_the_budget_allows(
     autoscaled: Any, annotations: Any, room: str, left: int, refused: str
 ) -> None:
-    """A budget asks for no replica less than one more has; each pod that is evicted or stays has the reason."""
+    """A budget asks for no replica less than one more has; each pod that goes or stays has the reason."""
     pod = an_only_pod(node="full", annotations=annotations)
     cluster = a_crowded_node(pod, nodes=[a_node("full"), a_node("idle", cpu=room)])
     cluster.place(cluster.templates.info(an_only_pod("web-1-y", node="idle")), "idle")

@@ -1,4 +1,4 @@
-"""ConsolidateNodes weighs money against restarts, keeps room, and waits for the autoscaler that removes empty nodes."""
+"""ConsolidateNodes weighs money against restarts, keeps room, and waits for nodes to be removed."""
 
 from datetime import timedelta
 from random import Random
