@@ -95,7 +95,9 @@ async def test_what_happens_meanwhile_counts() -> None:
     assert scene.binder.bound == {"default/pod": NAMES[-1]}
 
 
-async def test_a_plugin_that_breaks_while_it_prepares_ends_the_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plugin_that_breaks_while_it_prepares_ends_the_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The pod is rejected once, and is not tried without the preparation."""
     searches = Searches()
     scene = searches.scene

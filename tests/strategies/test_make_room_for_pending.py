@@ -277,6 +277,13 @@ def resized(name: str, *, granted: str, cpu: str, why: str = "Deferred", **kwarg
     [
         pytest.param([resized("r", granted="1", cpu="3")], {}, ["s0"], "", id="one of 1 covers 5 - 4"),
         pytest.param([resized("r", granted="1", cpu="2")], {}, [], "", id="it fits already"),
+        pytest.param(
+            [resized("r", granted="1", cpu="3"), a_pod("fat", node="one", memory="1Ti", priority=1)],
+            {},
+            ["s0"],
+            "",
+            id="memory is lacking, for which it does not ask",
+        ),
         pytest.param([resized("r", granted="1", cpu="3")], {"resizes": False}, [], "", id="switched off"),
         pytest.param(
             [resized("r", granted="1", cpu="3", why="Infeasible")],
