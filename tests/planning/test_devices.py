@@ -151,9 +151,9 @@ def crowd_with_devices() -> Cluster:
     again = an_allocation("b", ["d3"], ["again"])
     (user,) = again["reservedFor"]
     kept = {**again, "reservedFor": [{**user, "uid": "uid-of-the-former"}, user]}
-    anew = an_allocation("b", ["d4"], ["anew"])
-    (other,) = anew["reservedFor"]
-    theirs = {**anew, "reservedFor": [{**other, "uid": "uid-of-the-former"}]}
+    later = an_allocation("b", ["d4"], ["later"])
+    (other,) = later["reservedFor"]
+    theirs = {**later, "reservedFor": [{**other, "uid": "uid-of-the-former"}]}
     return a_world(
         {"a": 3, "b": 5, "c": 6},
         [
@@ -161,7 +161,7 @@ def crowd_with_devices() -> Cluster:
             *(a_user(name, "b", claim="team") for name in ("one", "two")),
             a_user("own", "a", claim="mine"),
             a_user("again", "b", claim="kept"),
-            a_user("anew", "b", claim="theirs"),
+            a_user("later", "b", claim="theirs"),
         ],
         a_made_claim("p", "a", ["d0"]),
         a_made_claim("q", "a", ["d1"]),

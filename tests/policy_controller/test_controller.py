@@ -914,7 +914,7 @@ async def test_an_event_of_an_earlier_process_is_not_repeated() -> None:
 
 
 async def test_further_conditions_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are false once they have been true; the observer is told of both."""
+    """They are false once they have been true; the observer receives both."""
     scene, told = Scene(), list[tuple[str, ...]]()
     monkeypatch.setattr(scene.observer, "object_noted", lambda *said, is_warning: told.append(said))
     await scene.policies.set(a_policy())

@@ -328,7 +328,7 @@ async def test_thousands_of_rules_cost_a_look_no_more_than_some(monkeypatch: pyt
 
 
 def test_a_rule_that_cannot_be_read_keeps_the_pods_of_its_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it breaks; the rules beside it are read all the same."""
+    """Whatever it breaks; the rules next to it are read all the same."""
     read = rebalancing_rules.read
 
     def broken(rule: RebalancingRule) -> rebalancing_rules.ReadRule:

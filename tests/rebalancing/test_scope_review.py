@@ -21,7 +21,7 @@ def policy(name: str = POLICY, mode: str = "Enforce", **scope: Any) -> Schedulin
 
 
 async def test_a_scope_without_pods_is_reported() -> None:
-    """After a minute, for pods may be about to come; no longer when it has some; of each spec anew."""
+    """After a minute, for pods may be about to come; no longer when it has some; and again of a new spec."""
     scene = Scene()
     async with scene.running(policy(podSelector={"matchLabels": {"app": "wbe"}})):
         await scene.run()

@@ -23,7 +23,7 @@ def test_the_gauge_follows_the_election() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_every_hook_is_told_to_every_observer(count: int) -> None:
+def test_every_observer_receives_every_hook(count: int) -> None:
     """In their order; one that overrides nothing is no obstacle."""
     hooks = [name for name, _ in inspect.getmembers(Observer, inspect.isfunction)]
     told: list[tuple[int, str]] = []
@@ -32,7 +32,8 @@ def test_every_hook_is_told_to_every_observer(count: int) -> None:
         def hook(name: str) -> Any:
             return lambda *_, **__: told.append((number, name))
 
-        return type("Noting", (Observer,), {name: hook(name) for name in hooks})()
+        made: Observer = type("Noting", (Observer,), {name: hook(name) for name in hooks})()
+        return made
 
     whole = told_to_all([Observer(), *map(noting, range(count))])
     for name in hooks:

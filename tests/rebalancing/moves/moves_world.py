@@ -34,7 +34,7 @@ _CACHE = Cache()
 
 def a_move(number: int = 1, *, owner: str = "ReplicaSet/web", phase: str = "Running", **changes: Any) -> Move:
     """The move of a pod of the ReplicaSet web from node bad to node good."""
-    spec = {"cpu": "100m", "node": "bad", "terminationGracePeriodSeconds": GRACE_S}
+    spec: dict[str, Any] = {"cpu": "100m", "node": "bad", "terminationGracePeriodSeconds": GRACE_S}
     pod = _CACHE.info(a_pod(f"web-{number}", owner=owner, status={"phase": phase}, **spec))
     workload = (
         Workload(workload_key(pod.namespace, pod.uid), pod.key)

@@ -193,7 +193,7 @@ def test_a_changed_pod_is_tried_again() -> None:
     assert popped(queue, 5.0) == ["pod"]
 
 
-def test_a_pod_of_which_two_things_change_at_once_is_queued_once() -> None:
+def test_a_pod_of_which_two_things_change_together_is_queued_once() -> None:
     """Either change would wake it."""
     entries = Entries()
     queue = a_queue(waiting(cpu="64"), observer=entries)
