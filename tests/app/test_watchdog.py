@@ -72,7 +72,7 @@ class Cluster:
 
 
 async def test_a_policy_is_withdrawn_once_the_lease_was_unchanged_for_its_duration() -> None:
-    cluster = Cluster(a_policy("web", adopt={}), a_policy("plain"), renewed_until=12.0)
+    cluster = Cluster(a_policy("plain"), a_policy("web", adopt={}), renewed_until=12.0)
 
     said = await cluster.watched()
 

@@ -6,21 +6,24 @@ Rare branches of the composition: what happens at the second look, after the fir
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+import kopf
 import pytest
 from structlog.testing import capture_logs
 
 from misbehaving.stage import Stage, played
 from plimsoll.access.rights import EVICT, Access
+from plimsoll.app import process
 from plimsoll.app.optional_kinds import device_watches
 from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched
 from plimsoll.app.process import OperatorProcess, TaskEnded
+from plimsoll.app.settings import Settings
 from plimsoll.app.start_check import StartCheck
-from plimsoll.preflight.findings import Area
+from plimsoll.preflight.findings import Area, Level
 from plimsoll.preflight.rights import READING
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver
@@ -197,6 +200,44 @@ async def test_a_right_that_every_operator_needs_is_no_finding_about_policies() 
     found = list(start._of_policies([policy("tidy", rebalancing=enforcing)]))
 
     assert [each.subject for each in found if each.area is Area.RIGHTS] == ["policy tidy"]
+
+
+def test_a_right_in_the_namespaces_of_a_policy_is_enough() -> None:
+    nothing: Any = None
+    access: Any = SimpleNamespace(allows=lambda right, namespace: namespace == "shop" or right != EVICT)
+    orphans: Any = SimpleNamespace(pending=(), seen=())
+    start = StartCheck(nothing, access, a_cluster(), orphans, nothing, nothing, FakeClock())
+    enforcing = {"mode": "Enforce", "strategies": [{"name": "RemoveDuplicates"}]}
+    policies = [
+        policy(name, scope={"namespaces": {"include": [name]}}, rebalancing=enforcing)
+        for name in ("shop", "bank")
+    ]
+
+    found = list(start._of_policies(policies))
+
+    rights = {each.subject: each.level for each in found if each.area is Area.RIGHTS}
+    assert rights == {"policy bank": Level.ERROR, "policy shop": Level.OK}
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_process_whose_login_fails_ends_without_a_trace_in_the_log(
+    is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sentence says all; any other end of kopf is a bug, and has its trace."""
+    cause = kopf.LoginError("refused") if is_known else ValueError("of kopf")
+
+    def ends(work: Coroutine[Any, Any, None], _: str) -> None:
+        work.close()
+        raise TaskEnded("kopf cannot go on") from cause
+
+    monkeypatch.setattr(process, "run_to_end", ends)
+    monkeypatch.setattr(process, "configure", lambda *_: None)
+    monkeypatch.setattr(process, "raise_limit", lambda: None)
+    with capture_logs() as logged:
+        assert process.main(Settings()) == 1
+
+    (said,) = logged
+    assert (said["event"], said["exc_info"]) == ("kopf cannot go on", None if is_known else cause)
 
 
 def test_the_pages_of_a_process_say_what_it_knows() -> None:

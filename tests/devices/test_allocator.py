@@ -168,6 +168,29 @@ def test_an_attribute_that_all_share() -> None:
     assert devices(found_on(book, claim)) == [["d1", "d2"]]
 
 
+@pytest.mark.parametrize(
+    ("constraint", "found"),
+    [
+        ({"matchAttribute": f"{DRIVER}/numa"}, None),
+        ({"matchAttribute": f"{DRIVER}/numa", "requests": ["r"]}, ["d0", "d1", "d2"]),
+        ({"matchAttribute": f"{DRIVER}/numa", "requests": ["r", "other"]}, None),
+        ({"distinctAttribute": f"{DRIVER}/numa"}, ["d0", "d2", "d1"]),
+        ({"distinctAttribute": f"{DRIVER}/numa", "requests": ["other"]}, ["d0", "d1", "d2"]),
+    ],
+)
+def test_a_constraint_concerns_the_requests_that_it_names(
+    constraint: dict[str, Any], found: list[str] | None
+) -> None:
+    """Two devices on node 0 and one on node 1; all requests without names."""
+    numa = [{"attributes": {f"{DRIVER}/numa": {"int": value}}} for value in (0, 0, 1)]
+    book = a_book([a_slice("n", [{"name": f"d{at}", **each} for at, each in enumerate(numa)])])
+    requests = [{"name": "r", "exactly": exactly(2)}, {"name": "other", "exactly": exactly()}]
+
+    answer = found_on(book, a_claim("c", *requests, constraints=[constraint]))
+
+    assert (None if answer is None else devices(answer)[0]) == found
+
+
 def test_distinct_values_are_forgotten_as_upstream_forgets_them() -> None:
     """Of a request only the latest value counts: 1, 2, 1 passes."""
     values = [{"attributes": {"gpu.example.com/numa": {"int": value}}} for value in (1, 2, 1)]

@@ -167,6 +167,14 @@ def test_a_nominated_node_is_taken_without_scoring() -> None:
     assert (decision.node, decision.total) == ("a", None)
 
 
+def test_a_nominated_node_that_the_search_leaves_out_is_taken_if_it_fits() -> None:
+    """The search is narrowed to another node, which has room, too."""
+    cluster = a_cluster([a_node("a", cpu="1"), a_node("b", cpu="1")])
+    pod = info(cluster, "p", cpu="1", labels={"pin": "b"}, status={"nominatedNodeName": "a"})
+
+    assert schedule(a_scheduler(cluster, "Pinned"), pod).node == "a"
+
+
 def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same() -> None:
     """It is asked before the search is narrowed, and what it said stays in the message."""
     cluster = a_cluster([a_node("a"), a_node("b"), a_node("c", cpu="1")])

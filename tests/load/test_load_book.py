@@ -45,6 +45,7 @@ def contents(cluster: Cluster) -> tuple[Any, ...]:
     """All that a fork's owner can read."""
     book = cluster.index(LoadBook)
     count = len(cluster)
+    assert book.states[:count].tolist() == [book.state(row) for row in range(count)]
     return (
         [node.name for node in cluster.nodes],
         book.load[:count].tolist(),
@@ -184,6 +185,14 @@ def test_the_order_of_events_between_two_refreshes_does_not_matter(
     turned = [readings[each % len(readings)] for each in order] if readings else []
     straight = world(list(range(6)), [*readings, *turned])
     assert world(order, [*turned, *reversed(readings)]) == straight
+
+
+def test_a_node_without_load_is_measured() -> None:
+    cluster = Cluster()
+    cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    observed(keeper, 1_000.0, {}, {"n1": (1_000 * MILLI, 0)})
+    assert keeper.book.states[0] == keeper.book.state(0) == LoadState.MEASURED
 
 
 def test_a_pod_that_was_placed_a_second_ago_counts() -> None:

@@ -144,17 +144,24 @@ def test_a_claim_that_something_unknown_uses_keeps_its_pods() -> None:
 
 
 def crowd_with_devices() -> Cluster:
-    """Pods with claims of their own, two that share one, one that names its own, and one made again."""
+    """Pods with claims of their own, two that share one, one that names its own, and two made again.
+
+    The claim of the second of these is reserved for its former pod alone.
+    """
     again = an_allocation("b", ["d3"], ["again"])
     (user,) = again["reservedFor"]
     kept = {**again, "reservedFor": [{**user, "uid": "uid-of-the-former"}, user]}
+    later = an_allocation("b", ["d4"], ["later"])
+    (other,) = later["reservedFor"]
+    theirs = {**later, "reservedFor": [{**other, "uid": "uid-of-the-former"}]}
     return a_world(
-        {"a": 3, "b": 4, "c": 6},
+        {"a": 3, "b": 5, "c": 6},
         [
             *(a_user(name, node, template="t") for name, node in (("p", "a"), ("q", "a"), ("r", "b"))),
             *(a_user(name, "b", claim="team") for name in ("one", "two")),
             a_user("own", "a", claim="mine"),
             a_user("again", "b", claim="kept"),
+            a_user("later", "b", claim="theirs"),
         ],
         a_made_claim("p", "a", ["d0"]),
         a_made_claim("q", "a", ["d1"]),
@@ -162,6 +169,7 @@ def crowd_with_devices() -> Cluster:
         a_claim("team", status=an_allocation("b", ["d2"], ["one", "two"])),
         a_claim("mine", status=an_allocation("a", ["d2"], ["own"])),
         a_claim("kept", status=kept),
+        a_claim("theirs", status=theirs),
     )
 
 
@@ -219,6 +227,6 @@ def test_claims_that_are_unknown_hide_none_that_are_released() -> None:
     released = devices.release(["default/absent", "default/mine", "default/team"])
 
     assert {each.key for each in released} == {"default/mine", "default/team"}
-    assert taken(fork).keys() == {"a/d0", "a/d1", "b/d0", "b/d1", "b/d3"}
+    assert taken(fork).keys() == {"a/d0", "a/d1", "b/d0", "b/d1", "b/d3", "b/d4"}
     devices.restore(released)
     assert allocations(fork) == before

@@ -437,6 +437,22 @@ async def test_a_policy_deleted_while_the_list_was_on_its_way_is_gone() -> None:
     assert scene.served == {}
 
 
+async def test_a_policy_that_changes_while_policies_are_listed_is_newer_than_the_list() -> None:
+    """The watch showed it after the server had made the list."""
+    scene = Scene()
+    listed, newer = a_policy(scheduler="old"), a_policy(scheduler="new", generation=2)
+
+    async def late() -> tuple[WriteResult, list[dict[str, Any]]]:
+        await scene.policies.set(newer)
+        return DONE, [listed]
+
+    scene.list = late  # type: ignore[method-assign] # replaced for this test
+    async with scene.reconciling():
+        await scene.clock.advance(EVERY_S)
+
+    assert list(scene.served) == ["new"]
+
+
 async def test_a_suspended_policy_does_not_serve() -> None:
     """Neither scheduling nor rebalancing, and it says why."""
     scene = Scene()
@@ -897,9 +913,10 @@ async def test_an_event_of_an_earlier_process_is_not_repeated() -> None:
     assert noted(second) == []
 
 
-async def test_further_conditions_come_and_go() -> None:
-    """They are false once they have been true."""
-    scene = Scene()
+async def test_further_conditions_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are false once they have been true; the observer receives both."""
+    scene, told = Scene(), list[tuple[str, ...]]()
+    monkeypatch.setattr(scene.observer, "object_noted", lambda *said, is_warning: told.append(said))
     await scene.policies.set(a_policy())
     assert {each["type"] for each in scene.statuses.statuses["one"]["conditions"]} == {
         "Accepted",
@@ -913,6 +930,10 @@ async def test_further_conditions_come_and_go() -> None:
     await scene.policies.refresh()
     assert scene.condition("one", "Overlapping")[0] == "False"
     assert noted(scene) == [("one", "SamePods")]
+    assert [said[:3] for said in told] == [
+        ("SchedulingPolicy", "one", "Overlapping"),
+        ("SchedulingPolicy", "one", "NotOverlapping"),
+    ]
 
 
 async def test_whose_predictions_may_stay() -> None:

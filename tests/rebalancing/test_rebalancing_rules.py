@@ -13,6 +13,7 @@ from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpda
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
+from plimsoll.policies import rebalancing_rules
 from plimsoll.policies.rebalancing_rules import MOST_RULES
 from plimsoll.rebalancing import rule_statuses
 from plimsoll.rebalancing.rule_statuses import MOST_WRITES, status_of
@@ -324,3 +325,20 @@ async def test_thousands_of_rules_cost_a_look_no_more_than_some(monkeypatch: pyt
     last = RebalancingRuleStatus.from_wire(said["default/r099"])
     assert last.held_pods == 2
     assert "at most 16 rules, and this one has 100" in last.conditions[0].message
+
+
+def test_a_rule_that_cannot_be_read_keeps_the_pods_of_its_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it breaks; the rules next to it are read all the same."""
+    read = rebalancing_rules.read
+
+    def broken(rule: RebalancingRule) -> rebalancing_rules.ReadRule:
+        if rule.name == "broken":
+            raise RecursionError("too deep")
+        return read(rule)
+
+    monkeypatch.setattr(rebalancing_rules, "read", broken)
+    rules = [a_rule({"never": True}, "broken"), a_rule({"never": True}, "mine")]
+    unread, mine = rebalancing_rules.present_in(rules, datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert (unread.invalid, mine.invalid) == ("RecursionError('too deep')", "")
+    assert "no pod of the namespace is moved" in unread.forbids

@@ -150,12 +150,15 @@ async def test_room_of_a_gang_is_handed_over_to_all_of_it_or_to_none() -> None:
     room = ReserveRoom(BundleKey("tidy/b"), places, frozenset({PodUid(leaving.uid)}))
     scene.wing.executor._immediate[ReserveRoom](room)
     kept = sorted(on(scene, "large").values())
+    scene.tell(PodUpdated(leaving, small("s0", "large")))
+    stands = list(on(scene, "large"))
 
     going = a_pod("member-2", cpu="3", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
     scene.tell(PodUpdated(gang[1], going))
     scene.tell(PodDeleted(leaving))
 
     assert kept == ["member-1", "member-2"]
+    assert not {pod.uid for pod in gang} & {*stands}
     assert on(scene, "large") == {}
 
 

@@ -219,9 +219,9 @@ def test_the_observer_counts_and_times_by_policy() -> None:
 def test_the_next_run_of_any_policy_counts_as_near() -> None:
     """What is kept for it is let go when it is far off, or when no policy runs."""
     clock = Scene().clock
-    near = {"near": datetime.fromtimestamp(clock.now() + 100.0, UTC)}
-    found = RunStatistics(["far", "near"], near.get, tuple, clock, Observer())
+    runs = {name: datetime.fromtimestamp(clock.now() + s, UTC) for name, s in (("near", 100), ("far", 500))}
+    found = RunStatistics(["far", "near", "never"], runs.get, tuple, clock, Observer())
 
     assert found.runs_within(100.0)
     assert not found.runs_within(99.0)
-    assert not RunStatistics(["far"], near.get, tuple, clock, Observer()).runs_within(100.0)
+    assert not RunStatistics(["never"], runs.get, tuple, clock, Observer()).runs_within(100.0)

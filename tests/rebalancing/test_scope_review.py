@@ -21,13 +21,19 @@ def policy(name: str = POLICY, mode: str = "Enforce", **scope: Any) -> Schedulin
 
 
 async def test_a_scope_without_pods_is_reported() -> None:
-    """After a minute, for pods may be about to come; and no longer when it has some."""
+    """After a minute, for pods may be about to come; no longer when it has some; and again of a new spec."""
     scene = Scene()
     async with scene.running(policy(podSelector={"matchLabels": {"app": "wbe"}})):
         await scene.run()
         assert scene.rebalancers.troubles(POLICY) == {}
         await scene.clock.advance(EMPTY_S)
         await scene.run()
+        assert list(scene.rebalancers.troubles(POLICY)) == ["ScopeEmpty"]
+
+        scene.rebalancers.configure([policy(podSelector={"matchLabels": {"app": "bew"}})])
+        await scene.run()
+        assert scene.rebalancers.troubles(POLICY) == {}
+        await scene.clock.advance(EMPTY_S)
         assert list(scene.rebalancers.troubles(POLICY)) == ["ScopeEmpty"]
 
         scene.rebalancers.adopt(policy(mode="DryRun"))

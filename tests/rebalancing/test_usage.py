@@ -379,3 +379,17 @@ def test_thresholds_that_no_query_measures_are_refused() -> None:
         ConfigurationError, match=r"thresholds.gpu: no query of source Prometheus measures it"
     ):
         Scene().rebalancers.check(a_policy(strategies=[strategy], metricsProviders=QUERIES))
+
+
+@pytest.mark.parametrize(
+    ("usage", "is_sound"),
+    [
+        ({}, True),
+        ({"cpu": CORE, "example.com/io": 0}, True),
+        ({"cpu": CORE, "example.com/io": 1}, False),
+        ({"cpu": 2**80}, False),
+    ],
+)
+def test_what_no_machine_can_use_is_no_reading(usage: dict[str, int], is_sound: bool) -> None:
+    """Nor an amount of something that is not measured."""
+    assert UsageReading("n", usage, 0.0).is_sound is is_sound

@@ -484,6 +484,22 @@ async def test_a_preemption_that_could_not_be_sent_is_tried_again_without_news(
     assert one.preemptor.victims == ["low"]
 
 
+async def test_a_preemptor_that_sent_nothing_backs_off_though_its_victim_leaves(
+    stage: Callable[..., Any],
+) -> None:
+    """Others let the victim go: that makes room like any other pod that leaves."""
+    one = await stage(nodes=1)
+    one.preemptor.answers = [WriteResult(WriteOutcome.UNKNOWN, "no answer")]
+    low = our_pod("low", cpu="4", node="n0")
+    await one.see(PodAdded(low))
+    await one.pods(our_pod("high", cpu="4", priority=10))
+    await one.clock.advance(0.1)
+
+    one.ingestion.apply([PodAdded(our_pod("later", cpu="1", priority=10)), PodDeleted(low)])
+
+    assert (one.queue.depths()["active"], one.queue.depths()["backoff"]) == (1, 1)
+
+
 async def test_a_nomination_that_leads_nowhere_ends_here_and_there(stage: Callable[..., Any]) -> None:
     """No pod of lower priority can be removed any more: the pod keeps no room from others."""
     one = await stage(nodes=1)

@@ -1,11 +1,12 @@
 """Plugin calls: counted always, timed in randomly chosen attempts."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from plimsoll.engine.plugin_calls import METER, calling
+from plimsoll.engine.plugin_calls import METER, called, calling
 from plimsoll.framework import PluginError
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.plugin_timing import SAMPLED_ONE_IN, PluginTimer
@@ -54,12 +55,22 @@ def call(clock: FakeClock, plugin: str, point: str, seconds: float) -> None:
         clock.time += seconds
 
 
-def test_calls_are_counted_whether_timed_or_not(clock: FakeClock, told: Told) -> None:
+def call_cheaply(clock: FakeClock, plugin: str, point: str, seconds: float) -> None:
+    def work() -> None:
+        clock.time += seconds
+
+    called(plugin, point, work)
+
+
+@pytest.mark.parametrize("way", [call, call_cheaply])
+def test_calls_are_counted_whether_timed_or_not(
+    way: Callable[[FakeClock, str, str, float], None], clock: FakeClock, told: Told
+) -> None:
     meter = PluginTimer(clock, FixedRandomness(0, 1, 9), told)  # type: ignore[arg-type] # a fake has only what is used
 
     for _ in range(3):
         with meter.attempt("p"):
-            call(clock, "Fit", "filter", 1.0)
+            way(clock, "Fit", "filter", 1.0)
 
     assert meter.counts == {"p": {("Fit", "filter"): 3}}
     assert told.calls == [("Fit", "filter", False, 1.0)]

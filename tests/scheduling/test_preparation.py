@@ -2,8 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from devices.builders import a_claim, a_device, a_slice
 from plimsoll.devices.node_answers import NodeAnswers
+from plimsoll.plugins.dynamic_resources import DynamicResources
 from plimsoll.testing.builders import a_node
 from scheduling.binding.devices import DeviceScene
 
@@ -90,3 +93,23 @@ async def test_what_happens_meanwhile_counts() -> None:
         await scene.later()
 
     assert scene.binder.bound == {"default/pod": NAMES[-1]}
+
+
+async def test_a_plugin_that_breaks_while_it_prepares_ends_the_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pod is rejected once, and is not tried without the preparation."""
+    searches = Searches()
+    scene = searches.scene
+
+    def prepare(*_: object) -> bool:
+        raise ValueError("out of order")
+
+    monkeypatch.setattr(DynamicResources, "prepare", prepare)
+    async with scene:
+        scene.wants()
+        await scene.later()
+
+    assert scene.binder.bound == {}
+    assert "out of order" in scene.statuses.conditions["pod"].message
+    assert scene.queue.depths()["backoff"] == 1

@@ -229,6 +229,8 @@ def test_a_group_starts_when_its_last_member_has_arrived() -> None:
 
     assert one.figures.placements == [("m-0", "n1"), ("m-1", "n1")]
     assert one.figures.waits == [120.0, 0.0]
+    (ended,) = one.world.ended.values()
+    assert (one.world.remove(ended.uid), one.world.remove(ended.uid)) == (ended, None)
 
 
 def test_a_group_preempts_as_a_whole_or_not_at_all() -> None:
@@ -254,9 +256,17 @@ def test_runs_know_how_many_members_of_a_group_still_need_a_node() -> None:
 
     waits, lacks = (replay_of([*nodes, *members, a_group(least)]) for least in (3, 4))
     started = replay_of([*nodes, *members, a_group(1)])
+    failed = {**a_member("m-failed", node="n1"), "status": {"phase": "Failed"}}
+    one_failed = replay_of([*nodes, *members, failed, a_group(4)])
+    bound = {**a_group(2), "spec": {"minMember": 2, "topology": {"required": "zone"}}}
+    one_runs = replay_of([*nodes[:1], a_member("m-0", node="n1"), a_member("m-1"), bound, SERVED])
 
     assert (waits.world.gang_needs(), lacks.world.gang_needs()) == (
         {"shop/train": 3},
+        {"shop/train": NOT_YET},
+    )
+    assert (one_failed.world.gang_needs(), one_runs.world.gang_needs()) == (
+        {"shop/train": NOT_YET},
         {"shop/train": NOT_YET},
     )
     assert (started.figures.placements, started.world.gang_needs()) == ([("m-0", "n1")], {"shop/train": 0})

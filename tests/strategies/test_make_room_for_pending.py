@@ -48,6 +48,14 @@ def test_as_many_move_as_the_deficit_takes() -> None:
     assert {move.reason for move in found.moves} == {"makes room on its node for pending pod default/big"}
 
 
+def test_pods_go_to_the_fullest_node_however_few_pods_it_takes() -> None:
+    nodes = [a_node("one", cpu="5"), a_node("two", cpu="2"), a_node("wide", cpu="3", pods=3)]
+
+    found = making_room(nodes, [*(small(f"s{n}", "one") for n in range(3)), a_pod("big", cpu="4")])
+
+    assert [target for _, _, target in moves_of(found)] == ["two", "two"]
+
+
 def test_one_pod_that_covers_the_deficit_goes_rather_than_two() -> None:
     """The deficit of 2 is one pod of 2, or two of 1."""
     pods = [small("s0", "one", "500m"), small("s1", "one", "500m"), small("s2", "one", "2")]
@@ -277,6 +285,13 @@ def resized(name: str, *, granted: str, cpu: str, why: str = "Deferred", **kwarg
     [
         pytest.param([resized("r", granted="1", cpu="3")], {}, ["s0"], "", id="one of 1 covers 5 - 4"),
         pytest.param([resized("r", granted="1", cpu="2")], {}, [], "", id="it fits already"),
+        pytest.param(
+            [resized("r", granted="1", cpu="3"), a_pod("fat", node="one", memory="1Ti", priority=1)],
+            {},
+            ["s0"],
+            "",
+            id="memory is lacking, for which it does not ask",
+        ),
         pytest.param([resized("r", granted="1", cpu="3")], {"resizes": False}, [], "", id="switched off"),
         pytest.param(
             [resized("r", granted="1", cpu="3", why="Infeasible")],

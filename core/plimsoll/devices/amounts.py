@@ -112,12 +112,7 @@ def _breaks(policy: CapacityPolicy, amount: int) -> bool:
         return False
     if policy.valid_range is not None:
         allowed = policy.valid_range
-        if allowed.max is not None and amount > amount_of(allowed.max):
-            return True
-        if allowed.step is None:
-            return False
-        step = _whole(amount_of(allowed.step))
-        return step > 0 and bool((_whole(amount) - _whole(amount_of(allowed.min))) % step)
+        return allowed.max is not None and amount > amount_of(allowed.max)
     return bool(policy.valid_values) and amount not in {amount_of(each) for each in policy.valid_values}
 
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
+from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import (
@@ -90,3 +92,17 @@ def test_a_changed_node_is_judged_again_without_harm_to_others() -> None:
     assert feasible(scheduler, app="b") == ["n2"]
 
     assert ("filter", 1) in plugin.asked
+
+
+def test_no_plugin_changes_a_column_that_others_share() -> None:
+    """A plugin that writes into what it is given raises, and all templates read the same as before."""
+    scheduler, _ = a_scheduler("n1", "n2")
+    columns = NodeColumns(scheduler.cluster, scheduler.profile)
+    built = np.array([1, 2], dtype=np.int64)
+
+    found = columns.column("key", lambda: built)
+    built[0] = 9
+
+    with pytest.raises(ValueError, match="read-only"):
+        found.values[0] = 9
+    assert columns.column("key", lambda: built).values.tolist() == [1, 2]

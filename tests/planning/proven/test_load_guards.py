@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from planning.builders import NOW, SURROUNDINGS, a_profile
+from planning.builders import NOW, SURROUNDINGS, Named, a_profile
 from planning.proven.test_load_lines import a_world, by_load, measured, planned, reasons, settle, uses
 from plimsoll.framework.descheduling.measurements import NodeClasses
 from plimsoll.model.columns.cluster import Cluster
@@ -62,6 +62,8 @@ def test_a_spot_that_heals_itself_is_left_alone() -> None:
 
     assert not found.moves
     assert reasons(found) == {"HealsItself"}
+    others = planned(cluster, by_load(), Named()).refused
+    assert "HealsItself" not in {each.refusal.reason for each in others if each.strategy == "Named"}
 
 
 def test_a_spot_that_has_just_begun_to_fall_is_moved_off() -> None:

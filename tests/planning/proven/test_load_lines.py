@@ -172,6 +172,7 @@ def test_two_yardsticks_degrade() -> None:
     assert two_yardsticks(a_rebalancing(), cluster) == ""
     profiles = {"default-scheduler": placing_by_load()}
     assert two_yardsticks(a_rebalancing(by_load(), profiles=profiles), cluster) == ""
+    assert two_yardsticks(rebalancing, Cluster()) == ""
 
 
 loads = st.lists(st.lists(st.integers(50, 3_000), min_size=0, max_size=6), min_size=2, max_size=5)

@@ -48,6 +48,7 @@ def facts(*nodes: NodeFacts, **more: Any) -> MaintenanceFacts:
         (maintenance(), facts(FULL, DONE, is_open=False), "Pending"),
         (maintenance(), facts(FULL, MOVING, plans=STUCK), "Draining"),
         (maintenance(), facts(FULL, DONE, plans=STUCK), "Blocked"),
+        (maintenance(), facts(FULL, NodeFacts("c", leaving=1), DONE, plans=STUCK), "Draining"),
         (maintenance(), facts(NodeFacts("a", exists=False), DONE), "Blocked"),
         (maintenance(), facts(DONE), "Drained"),
         (maintenance(), facts(NodeFacts("b", is_closed=True, moving=1)), "Draining"),

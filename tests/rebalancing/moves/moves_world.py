@@ -28,12 +28,14 @@ POLICY = PolicyName("tidy")
 RUN = f"{POLICY}/1"
 DONE = WriteResult(WriteOutcome.DONE)
 LOST = WriteResult(WriteOutcome.UNKNOWN, "no answer")
+GRACE_S = 30  #: of the pods that move
 _CACHE = Cache()
 
 
 def a_move(number: int = 1, *, owner: str = "ReplicaSet/web", phase: str = "Running", **changes: Any) -> Move:
     """The move of a pod of the ReplicaSet web from node bad to node good."""
-    pod = _CACHE.info(a_pod(f"web-{number}", owner=owner, cpu="100m", node="bad", status={"phase": phase}))
+    spec: dict[str, Any] = {"cpu": "100m", "node": "bad", "terminationGracePeriodSeconds": GRACE_S}
+    pod = _CACHE.info(a_pod(f"web-{number}", owner=owner, status={"phase": phase}, **spec))
     workload = (
         Workload(workload_key(pod.namespace, pod.uid), pod.key)
         if changes.get("strategy") == PREEMPTION

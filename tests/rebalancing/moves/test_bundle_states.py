@@ -294,6 +294,20 @@ def test_approved_moves_wait_until_nothing_holds_them_up() -> None:
     assert (early, play.stage(key)) == (MoveStage.PROPOSED, MoveStage.CHECKING)
 
 
+def test_approved_moves_wait_for_a_move_of_one_of_their_workloads() -> None:
+    """Of the first pod's or of the second's: a bundle goes whole."""
+    for busy in ("ReplicaSet/web", "ReplicaSet/api"):
+        play, keys = proposals(*together(a_move(1), a_move(2, owner="ReplicaSet/api")))
+        (other,) = play.plan(a_move(3, owner=busy))
+
+        play.tell(*(events.ProposalAnswered(key, approved=True) for key in keys))
+
+        assert [each.key for each in ordered(play, Revalidate)] == [], busy
+        make(play, other, a_move(3, owner=busy))
+        settle(play, other)
+        assert [each.key for each in ordered(play, Revalidate)] == [other, keys[0]], busy
+
+
 @pytest.mark.parametrize(
     ("event", "own", "others"),
     [

@@ -23,9 +23,19 @@ from plimsoll.rebalancing.moves.instructions import (
     WriteRecord,
 )
 from plimsoll.rebalancing.moves.machine import InvalidTransition
-from plimsoll.rebalancing.moves.outcomes import cancelled
+from plimsoll.rebalancing.moves.outcomes import STUCK_S, cancelled
 from plimsoll.rebalancing.moves.state import EvictionMethod, MoveStage, PodFacts, TimerName
-from rebalancing.moves.moves_world import DONE, LOST, POLICY, Play, a_move, a_replacement, a_victim, planned
+from rebalancing.moves.moves_world import (
+    DONE,
+    GRACE_S,
+    LOST,
+    POLICY,
+    Play,
+    a_move,
+    a_replacement,
+    a_victim,
+    planned,
+)
 
 BUSY = WriteResult(WriteOutcome.BUSY, "later")
 WHY = cancelled("NoLongerWanted", "it is fine where it is")
@@ -382,6 +392,21 @@ def test_a_replacement_that_runs_gets_the_time_again_once() -> None:
         play.tell(events.ReplacementRunning(key, pod))
 
     assert play.state(key).timers == {TimerName.REPLACEMENT: 1_400.0}
+
+
+@pytest.mark.parametrize(("late_s", "stage"), [(-1.0, MoveStage.REPLACING), (1.0, MoveStage.CLOSED)])
+def test_a_pod_that_leaves_slowly_is_waited_for_an_hour_beyond_its_grace_period(
+    late_s: float, stage: MoveStage
+) -> None:
+    """Its owner may replace it only when it is gone."""
+    play, key = in_stage("Re")
+    (pod,) = play.world.pods.values()
+    play.world.pods[pod.uid] = replace(pod, terminating=True)
+    play.now += GRACE_S + STUCK_S + late_s
+
+    play.tell(events.TimedOut(key, TimerName.REPLACEMENT))
+
+    assert play.stage(key) is stage
 
 
 @pytest.mark.parametrize(

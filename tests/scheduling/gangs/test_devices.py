@@ -10,6 +10,7 @@ import pytest
 
 from devices.builders import DRIVER, a_claim, a_class, a_device, a_slice
 from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded
+from plimsoll.devices.extended_resources import ANNOTATION
 from plimsoll.devices.gang_claims import MOST_TURNS
 from plimsoll.engine.gangs import placement as gang
 from plimsoll.model.kinds.resource_claim import ResourceClaim
@@ -255,3 +256,35 @@ async def test_what_was_allocated_on_the_fork_alone_is_not_given_back() -> None:
             await scene.clock.advance(30)
 
     assert scene.claims.writes == []
+
+
+def left_over(pod: str) -> ResourceClaim:
+    """A claim that an earlier attempt created for the extended resources of a pod."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": f"uid-default-{pod}", "controller": True}
+    metadata = {"name": f"{pod}-left", "namespace": "default", "uid": f"uid-{pod}-left"}
+    marked = {"annotations": {ANNOTATION: "true"}, "ownerReferences": [owner]}
+    return a_claim(f"{pod}-left", metadata={**metadata, **marked})
+
+
+async def test_claims_that_a_former_attempt_left_for_extended_resources_are_deleted() -> None:
+    """The member that no node has a device for has no use for its own."""
+    left = [left_over(name) for name in ("m0", "m1")]
+    scene = GangScene(claims=FakeClaims(*left))
+    scene.claims.watch = lambda event: scene.ingestion.apply([event])
+    served = a_class("gpu", extendedResourceName="example.com/gpu")
+    wanted = {"requests": {"example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
+    more: Any = {
+        "schedulerName": "s",
+        "labels": {"plimsoll.dev/pod-group": "g"},
+        "containers": [{"name": "c", "resources": wanted}],
+    }
+    async with scene.running():
+        await scene.see(NodeAdded(a_node("n0")), *map(ObjectAdded, (served, *left)))
+        scene.wing.serve_devices(is_served=True)
+        await scene.group("g", minMember=2)
+        await scene.pods(*(a_pod(name, **more) for name in ("m0", "m1")))
+        await scene.see()
+
+    assert scene.bound == []
+    assert len(scene.claims.claims) < 2
+    assert {each.split()[0] for each in scene.claims.writes} == {"delete"}

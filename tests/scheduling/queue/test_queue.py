@@ -193,6 +193,20 @@ def test_a_changed_pod_is_tried_again() -> None:
     assert popped(queue, 5.0) == ["pod"]
 
 
+def test_a_pod_of_which_two_things_change_together_is_queued_once() -> None:
+    """Either change would wake it."""
+    entries = Entries()
+    queue = a_queue(waiting(cpu="64"), observer=entries)
+    asleep(queue, "pod", now=0.1)
+    entries.seen.clear()
+
+    queue.add_or_update(waiting(cpu="1", labels={"tier": "web"}), 5.0)
+
+    assert [entered for entered, _ in entries.seen] == ["active"]
+    assert popped(queue, 5.0) == ["pod"]
+    check_queue(queue)
+
+
 def test_a_pod_changed_in_flight_is_tried_as_it_is_now() -> None:
     """Its failure was that of its former state."""
     queue = a_queue(waiting(cpu="64"))

@@ -206,19 +206,20 @@ def test_a_hint_for_each_pod_wakes_only_those_it_names() -> None:
 
 
 def test_what_a_pending_plugin_waited_for_skips_the_back_off() -> None:
-    """Immediately to the active queue, whatever plugins that found it unschedulable say."""
+    """Immediately to the active queue, whatever plugins that found it unschedulable say, before or after."""
     queue = serving(
-        a_queue(waiting("pending"), waiting("unschedulable")),
+        a_queue(waiting("on-a"), waiting("on-b"), waiting("unschedulable")),
         A=(EventWithHint(NODE, ADD),),
         B=(EventWithHint(NODE, ADD),),
     )
-    asleep(queue, "pending", rejected_by=frozenset({"A"}), pending_on=frozenset({"B"}))
+    asleep(queue, "on-a", rejected_by=frozenset({"B"}), pending_on=frozenset({"A"}))
+    asleep(queue, "on-b", rejected_by=frozenset({"A"}), pending_on=frozenset({"B"}))
     asleep(queue, "unschedulable", rejected_by=frozenset({"A", "B"}))
 
     queue.move_all_to_active_or_backoff_queue(node_added(), 0.1)
 
-    assert queue.depths() == {"active": 1, "backoff": 1, "unschedulable": 0, "gated": 0}
-    assert queue.pop(0.1).pod.name == "pending"
+    assert queue.depths() == {"active": 2, "backoff": 1, "unschedulable": 0, "gated": 0}
+    assert [queue.pop(0.1).pod.name for _ in range(2)] == ["on-a", "on-b"]
 
 
 def test_events_in_flight_are_judged_by_the_plugins_that_reject_in_the_end() -> None:

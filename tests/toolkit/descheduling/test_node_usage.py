@@ -187,6 +187,9 @@ def test_nothing_is_known_of_pods_without_a_source() -> None:
     (pod,) = context.cluster.pods.values()
 
     assert NoUsage("x").pod(pod, context) is None
+    for asked in (NoUsage("x").nodes, lambda given: NoUsage("x").some(["n1"], given)):
+        with pytest.raises(UsageError, match='there is no metrics source "x"'):
+            asked(context)
     assert QueriedUsage().pod(pod, context) is None
     with pytest.raises(UsageError, match="no measurement of pod default/n1-0"):
         MeasuredUsage([]).pod(pod, context)
