@@ -82,6 +82,7 @@ def test_kubeconfigs_that_say_nothing_are_named_with_what_to_do(tmp_path: Path) 
         str(tmp_path / "half"): "this is not a kubeconfig: it has no lists of clusters and contexts",
         str(tmp_path / "other half"): "this is not a kubeconfig: it has no lists of clusters and contexts",
         str(tmp_path): "it is a folder; name a file in it",
+        f"{tmp_path / 'missing'}:": "there is no such file",
         str(tmp_path / "none"): "it has no context; add one with kubectl config set-context",
         str(tmp_path / "unchosen"): "it has no current-context; choose one with --context: a",
     }
