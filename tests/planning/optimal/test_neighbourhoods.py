@@ -89,6 +89,19 @@ def test_a_limit_is_a_limit_here_too(given: dict[str, Any]) -> None:
     assert (made.optimisation.waiting, made.optimisation.served) == (1, 0)
 
 
+def test_no_program_is_solved_when_the_total_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that needs more than is left is the last; here another kind of pod waits, too."""
+    programs, solve = [], neighbourhoods.solve
+    monkeypatch.setattr(neighbourhoods, "solve", lambda *given: programs.append(given) or solve(*given))
+    cluster = a_row_of_moves()
+    waiting = [a_pod("ten", cpu="10"), a_pod("more", cpu="10", priority=-1)]
+    limits = Limits(total=Ceiling(count=1), per_workload=NO_CEILING)
+
+    made = make_plan(serving(limits=limits), cluster, around(*waiting, cluster=cluster))
+
+    assert (made.moves, len(programs)) == ((), 1)
+
+
 def test_no_pod_moves_for_one_of_lower_priority() -> None:
     """The pod on B matters more than the one that waits."""
     cluster = a_row_of_moves()
