@@ -263,3 +263,19 @@ def test_a_reader_that_leaves_ends_the_command_silently(tmp_path: Path) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(20) == ExitCode.PIPE_CLOSED
+
+
+def test_what_is_written_after_the_reader_has_left_goes_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interpreter flushes its output once more."""
+
+    def leaves() -> None:
+        raise BrokenPipeError
+
+    with (tmp_path / "output").open("w") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        assert guarded(leaves) == ExitCode.PIPE_CLOSED
+        output.write("more")
+
+    assert (tmp_path / "output").read_text() == ""
