@@ -51,7 +51,7 @@ class Receiver:
 async def told(
     receiver: Receiver, tell: Any, seconds: float = 0.0, per_minute: int = 60, idle_s: float = 0.0
 ) -> Counts:
-    """What becomes of notices that are told after a while."""
+    """What becomes of notices that begin after a while."""
     clock, counts = FakeClock(), Counts()
     notices = Notices(receiver.post, "west", per_minute, clock, counts)
     task = asyncio.create_task(notices.run())
