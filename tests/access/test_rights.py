@@ -147,8 +147,14 @@ async def test_a_right_may_be_granted_in_one_namespace() -> None:
         assert desk.access.obstacle(here, Part.REBALANCING) == ""
         assert desk.access.obstacle(both, Part.REBALANCING)
         assert desk.access.obstacle(a_policy(), Part.REBALANCING)
-    assert desk.access.allows(EVICT, "team-a")
-    assert not desk.access.allows(EVICT, "team-b")
+        assert desk.access.allows(EVICT, "team-a")
+        assert not desk.access.allows(EVICT, "team-b")
+
+        desk.reviewer.granted.add((EVICT, "team-b"))
+        desk.reviewer.asked.clear()
+        await desk.clock.advance(MISSING_S)
+        assert desk.access.obstacle(both, Part.REBALANCING) == "", "a later grant is noticed as soon"
+        assert desk.reviewer.asked == [(EVICT, ""), (EVICT, "team-b")]
 
 
 def narrow(policy: SchedulingPolicy, *namespaces: str) -> SchedulingPolicy:

@@ -125,6 +125,8 @@ def test_a_records_name_depends_on_pod_and_cycle_alone() -> None:
 
 
 @given(st.text(max_size=300))
+@example("-begins")
+@example("ends.")
 def test_a_label_value_is_one(text: str) -> None:
     """Whatever the name, the label is valid; a valid value is left alone."""
     value = label_value(text)

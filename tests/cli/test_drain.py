@@ -34,10 +34,12 @@ class Maintained(Refusing):
     """A server with two nodes, whose maintenance has one status after another, and keeps the last."""
 
     statuses: ClassVar[list[Obj | None]] = []
+    created: ClassVar[list[Obj]] = []
 
-    def decide(self, _way: str, path: str, _query: dict[str, str], _body: Any) -> tuple[int, Obj]:
+    def decide(self, _way: str, path: str, _query: dict[str, str], body: Any) -> tuple[int, Obj]:
         """Answer one request."""
         if self.command == "POST":
+            Maintained.created.append(body)
             return 201, {}
         if not path.endswith("/nodemaintenances/a"):
             return 200, {"items": []}
@@ -117,6 +119,30 @@ def test_the_time_is_limited_and_the_maintenance_goes_on(kubeconfig: Path) -> No
 
     assert said.code == 1
     assert "goes on, and is not drained after 0.05 s: 1 of 2 nodes is drained" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "window"),
+    [
+        ((), None),
+        (
+            ("--window", "0 3 * * *", "--duration", "2h"),
+            {"schedule": "0 3 * * *", "duration": "2h"},
+        ),
+        (
+            ("--window", "0 3 * * *", "--duration", "2h", "--time-zone", "Europe/Berlin"),
+            {"schedule": "0 3 * * *", "duration": "2h", "timeZone": "Europe/Berlin"},
+        ),
+    ],
+)
+def test_the_window_is_written_as_it_was_said(
+    kubeconfig: Path, words: tuple[str, ...], window: Obj | None
+) -> None:
+    Maintained.created.clear()
+    drained(kubeconfig, {}, words=words)
+
+    (created,) = Maintained.created
+    assert created["spec"].get("window") == window
 
 
 def test_without_waiting_the_next_command_is_printed(kubeconfig: Path) -> None:

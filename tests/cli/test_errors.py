@@ -82,6 +82,7 @@ def test_kubeconfigs_that_say_nothing_are_named_with_what_to_do(tmp_path: Path) 
         str(tmp_path / "half"): "this is not a kubeconfig: it has no lists of clusters and contexts",
         str(tmp_path / "other half"): "this is not a kubeconfig: it has no lists of clusters and contexts",
         str(tmp_path): "it is a folder; name a file in it",
+        f"{tmp_path / 'missing'}:": "there is no such file",
         str(tmp_path / "none"): "it has no context; add one with kubectl config set-context",
         str(tmp_path / "unchosen"): "it has no current-context; choose one with --context: a",
     }
@@ -263,3 +264,19 @@ def test_a_reader_that_leaves_ends_the_command_silently(tmp_path: Path) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(20) == ExitCode.PIPE_CLOSED
+
+
+def test_what_is_written_after_the_reader_has_left_goes_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interpreter flushes its output once more."""
+
+    def leaves() -> None:
+        raise BrokenPipeError
+
+    with (tmp_path / "output").open("w") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        assert guarded(leaves) == ExitCode.PIPE_CLOSED
+        output.write("more")
+
+    assert (tmp_path / "output").read_text() == ""

@@ -58,6 +58,7 @@ def test_a_verb_refuses_a_flag_that_it_does_not_take() -> None:
     """It would have no effect."""
     assert options_of("-n", "shop", "plain") == "error: plain has no flag --namespace; see --help\n"
     assert options_of("plain") == Options()
+    assert "No such command 'plain/x'" in str(options_of("plain/x"))
 
 
 def test_a_format_is_one_of_the_verbs() -> None:

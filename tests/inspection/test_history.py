@@ -7,6 +7,7 @@ import pytest
 
 from plimsoll.api.v1alpha1.eviction import Eviction
 from plimsoll.cli.views.history import history_view
+from plimsoll.inspection.explanations.moved_pod import move_sentence
 from plimsoll.inspection.history.answer import History
 from plimsoll.inspection.history.digest import percentile
 from plimsoll.inspection.history.history import history_of
@@ -84,6 +85,17 @@ def test_what_was_refused_before_a_right_was_granted_holds_nothing_back(
 
     held = memory.held_back(recorded_workload(record.spec), "RemoveDuplicates")
     assert (held is not None) is (is_held or phase == "Returned")
+
+
+@pytest.mark.parametrize(
+    ("reason", "has_left"),
+    [("EvictionRefused", False), ("NoReplacement", True), ("ReplacementNotReady", True)],
+)
+def test_a_failed_move_says_whether_the_pod_has_left(reason: str, has_left: bool) -> None:
+    said = move_sentence(a_record("a", "Failed", reason=reason), NOW.timestamp())
+
+    assert said.startswith("it was evicted from n1" if has_left else "policy tidy (")
+    assert ("did not move it off n1" in said) is not has_left
 
 
 def test_the_digest_counts_outcomes_and_times_what_settled() -> None:

@@ -153,6 +153,19 @@ def test_namespaces_have_the_share_of_the_cluster_that_their_placed_pods_request
     assert found.summary == (said if resource == "cpu" else f"no namespace requests {resource}")
 
 
+def test_of_a_resource_that_no_node_has_a_namespace_has_no_share() -> None:
+    """Though a pod on a node requests it, as when the node has lost its devices."""
+    amounts = {"resources": {"requests": {"example.com/gpu": "2"}}}
+    pod = a_pod_document("red", "a", containers=[{"name": "main", **amounts}], namespace="red")
+
+    found = namespace_shares(ClusterState.of(content_of([a_node_document("a"), pod])), "example.com/gpu")
+
+    assert found.summary == (
+        "namespace red requests most example.com/gpu: 0 % of the nodes' 0 example.com/gpu;"
+        " all namespaces together 0 %"
+    )
+
+
 def test_deployments_are_known_by_uid_and_kinds_only_if_the_snapshot_has_them() -> None:
     """Whether there are any of a kind that was not read is not known."""
     deployment = {"kind": "Deployment", "metadata": {"name": "web", "namespace": "shop", "uid": "u"}}

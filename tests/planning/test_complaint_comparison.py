@@ -731,6 +731,16 @@ def test_a_node_with_a_pod_that_stays_is_not_emptied_and_may_be_filled() -> None
     assert len(made_by(cluster, LOW, EMPTIES).moves) == 3
 
 
+def test_a_pod_that_goes_with_its_node_does_not_keep_it() -> None:
+    """A protected agent is there; the node is emptied, and no pod is sent to it."""
+    cluster = a_hot_and_a_small_node()
+    agent = a_pod("agent", cpu="1", node="small", owner="DaemonSet/agent")
+    cluster.place(cluster.templates.info(agent), "small")
+
+    assert made_by(cluster, LOW, EMPTIES).moves == ()
+    assert len(made_by(cluster, LOW).moves) == 3
+
+
 def test_a_pod_that_has_to_go_goes_to_such_a_node_only_where_no_other_will_do() -> None:
     """A taint drives it out; the score prefers the little used node."""
     tainted = a_node("tainted", cpu="10", taints=["old:NoSchedule"])

@@ -365,6 +365,8 @@ class TestViaEviction:
         protect(scheduler, "wall", allowed=0)
 
         assert outcome(scheduler, a_preemptor()) == ("n2", ["important"])
+        search = decided(scheduler, a_preemptor()).nomination.search
+        assert (search.candidates().keys(), search.statuses().keys()) == ({"n2"}, {"n1"})
 
     @pytest.mark.parametrize("labels", [{"app": "web"}, {}], ids=["labels", "no-labels"])
     def test_a_budget_with_an_empty_selector_protects_all_pods_of_its_namespace(

@@ -100,6 +100,15 @@ def test_the_first_pod_of_a_group_may_go_anywhere_with_the_label(
     assert codes(cluster, a_pod(labels=labels, affinity=near(term()))) == expected
 
 
+def test_a_pod_whose_kin_are_in_domains_of_one_of_its_keys_is_not_the_first() -> None:
+    """They are in a zone and in no rack: no node is in both the zone and a rack of theirs."""
+    nodes = [a_node("a", labels={ZONE: "a"}), a_node("b", labels={ZONE: "a", "rack": "r"})]
+    pod = a_pod(labels={"app": "web"}, affinity=near(term(), term(key="rack")))
+
+    assert codes(a_cluster(nodes, [a_web_pod("w", "a")]), pod) == [AFFINITY] * 2
+    assert codes(a_cluster(nodes, []), pod) == [AFFINITY, OPEN]
+
+
 def test_required_anti_affinity_keeps_out_of_the_domains_of_matching_pods() -> None:
     """A node without the label always passes."""
     cluster = a_cluster_of({**A, "bare": None}, a_web_pod("w", "a1"))

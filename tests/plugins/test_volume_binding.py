@@ -328,12 +328,16 @@ def test_ephemeral_volumes_have_a_claim_named_after_the_pod(cluster: Cluster) ->
     )
 
     a_claim(cluster, "pod-tmp")
-    assert decided(cluster, **ephemeral) == unresolvable(
+    refusal = unresolvable(
         "PVC default/pod-tmp was not created for pod default/pod (pod is not owner)", no_node_helps=True
     )
+    assert decided(cluster, **ephemeral) == refusal
 
-    owner = {"kind": "Pod", "name": "pod", "uid": "uid-default-pod", "controller": True}
+    owner = {"kind": "Pod", "name": "pod", "uid": "of an earlier pod", "controller": True}
     a_claim(cluster, "pod-tmp", metadata={"ownerReferences": [owner]})
+    assert decided(cluster, **ephemeral) == refusal
+
+    a_claim(cluster, "pod-tmp", metadata={"ownerReferences": [owner | {"uid": "uid-default-pod"}]})
     assert decided(cluster, **ephemeral)[0] == [OPEN, OPEN]
 
 

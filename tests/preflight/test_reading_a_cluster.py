@@ -197,6 +197,15 @@ async def test_leases_that_may_not_be_listed_are_read_in_one_namespace(
     assert (key, paths) == (("ops", "plimsoll"), [f"/c/namespaces/ops/leases/{NAME}"])
 
 
+@pytest.mark.parametrize("metadata", [{}, {"metadata": None}, {"metadata": {}}])
+async def test_a_lease_without_metadata_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch, metadata: dict[str, Any]
+) -> None:
+    served(monkeypatch, {"/c/leases": [metadata, {"metadata": {"namespace": "ops", "name": "plimsoll"}}]})
+
+    assert set(await survey._leases(SESSION, "/c/leases", "")) == {("", ""), ("ops", "plimsoll")}
+
+
 NODE, OTHER = {"kind": "Node"}, {"kind": "ReplicaSet"}
 
 

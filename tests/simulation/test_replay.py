@@ -81,6 +81,22 @@ def test_evicted_pods_are_replaced_by_their_owners_elsewhere() -> None:
     assert sorted(len(list(one.world.fork.pods_on(row))) for row in (0, 1)) == [2, 2]
 
 
+def test_a_planned_pod_that_is_gone_when_its_turn_comes_is_not_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier move of the plan may have let a pod preempt it: here each move is made twice."""
+    documents = [*DUPLICATES, a_rebalancing_policy()]
+    once, make = replay_of(documents).figures, Replay._make
+
+    def twice(replay: Replay, policy: str, move: Any) -> None:
+        make(replay, policy, move)
+        make(replay, policy, move)
+
+    monkeypatch.setattr(Replay, "_make", twice)
+    again = replay_of(documents).figures
+
+    assert (again.moved, again.placements, again.replaced) == (once.moved, once.placements, once.replaced)
+    assert again.moved.total() == 2
+
+
 def test_a_dry_run_moves_nothing_unless_asked() -> None:
     """Its predictions are counted."""
     documents = [*DUPLICATES, a_rebalancing_policy(mode="DryRun")]

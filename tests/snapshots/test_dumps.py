@@ -32,10 +32,11 @@ def names(content: Any) -> dict[str, list[str]]:
         json.dumps(LIST),
         yaml.safe_dump(LIST),
         yaml.safe_dump_all([NODE, POD]),
+        yaml.safe_dump_all([NODE, None, POD]),
         f"{json.dumps(NODE)}\n{json.dumps(POD)}\n",
         json.dumps([NODE, POD]),
     ],
-    ids=["json-list", "yaml-list", "yaml-documents", "json-lines", "json-array"],
+    ids=["json-list", "yaml-list", "yaml-documents", "yaml-empty-document", "json-lines", "json-array"],
 )
 def test_the_shapes_that_tools_print(tmp_path: Path, text: str) -> None:
     """Kinds that no decision reads are left out."""

@@ -73,6 +73,15 @@ def test_a_block_may_need_several_resources() -> None:
     assert moves_of(packed(nodes, pods)) == []  # by the GPUs alone nothing is to be gained
 
 
+def test_a_block_needs_no_room_for_another_pod_unless_it_says_so() -> None:
+    """Node b has a block free, and room for one more pod, which takes none of it."""
+    nodes = [gpus("a", 1), a_node("b", cpu="32", pods=1, allocatable={GPU: 1500})]
+    pods = [user("x", "a", 500)]
+
+    assert moves_of(packed(nodes, pods)) == [("x", "a", "b")]
+    assert moves_of(packed(nodes, pods, block={GPU: 1000, "pods": 1})) == []
+
+
 def test_a_block_takes_as_many_moves_as_it_lacks() -> None:
     """Node a lacks 800 of its block, two pods of 400; node b has 900 free, which make none."""
     nodes = [gpus("a", 1), gpus("b", 2)]

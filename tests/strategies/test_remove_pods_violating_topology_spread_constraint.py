@@ -109,6 +109,24 @@ def test_the_highest_priority_goes_first_upstream_and_last_here() -> None:
     assert evicted(strategy, a_context(nodes_of(2), pods, exact=False))[:2] == ["z0-000", "z0-001"]
 
 
+def test_upstream_moves_a_pod_with_a_priority_before_one_without() -> None:
+    """Even if the priority is below 0."""
+    pods = zones(1, 0) + [
+        a_pod(
+            f"z0-{number}",
+            node="n0",
+            owner="ReplicaSet/web",
+            labels={"app": "web"},
+            priority=priority,
+            topologySpreadConstraints=[a_constraint()],
+        )
+        for number, priority in ((1, -1), (2, None))
+    ]
+    strategy = a_strategy(RemovePodsViolatingTopologySpreadConstraint)
+
+    assert evicted(strategy, a_context(nodes_of(2), pods)) == ["z0-1"]
+
+
 def test_terminating_pods_do_not_count() -> None:
     """[4,2] with two of the four terminating is [2,2]."""
     pods = zones(2, 2) + [

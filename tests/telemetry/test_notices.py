@@ -48,12 +48,16 @@ class Receiver:
         return answer
 
 
-async def told(receiver: Receiver, tell: Any, seconds: float = 0.0, per_minute: int = 60) -> Counts:
-    """What becomes of notices."""
+async def told(
+    receiver: Receiver, tell: Any, seconds: float = 0.0, per_minute: int = 60, idle_s: float = 0.0
+) -> Counts:
+    """What becomes of notices that begin after a while."""
     clock, counts = FakeClock(), Counts()
     notices = Notices(receiver.post, "west", per_minute, clock, counts)
-    tell(notices)
     task = asyncio.create_task(notices.run())
+    await settled()
+    await clock.advance(idle_s)
+    tell(notices)
     await settled()
     await clock.advance(seconds)
     await settled()
@@ -128,6 +132,7 @@ async def test_the_rate_is_limited() -> None:
 
     assert (await told(Receiver(), many)).ends == {"sent": BURST}
     assert (await told(Receiver(), many, seconds=30.5)).ends == {"sent": BURST + 30}
+    assert (await told(Receiver(), many, idle_s=3600)).ends == {"sent": BURST}
 
 
 async def test_a_full_queue_loses_the_oldest_and_counts_it() -> None:

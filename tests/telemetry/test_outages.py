@@ -126,6 +126,7 @@ def test_what_kopf_says_of_its_requests_joins_the_outages(scene: Scene) -> None:
     ):
         assert not lines.filter(record(f"Request attempt #1 failed; will retry: GET {url} -> {error}"))
         assert event in scene.look()[-1]["event"]
+        assert list(scene.log._failures) == ["evictions (kopf)"]
     closed = "ClientConnectionError('Connector is closed.')"
     assert not lines.filter(record(f"Request attempt #2 failed; will retry: GET https://a/api -> {closed}"))
     assert "api (kopf)" not in scene.log._failures

@@ -600,9 +600,17 @@ async def test_a_streamed_list_says_what_is_gone(told: tuple[ToldServer, Session
         line("ADDED", wire("b", 2)), line("ADDED", wire("c", 20)), complete(30), hold=asyncio.Event()
     )
 
-    async with reflecting(session, clock=clock, streaming=True) as sink:
+    listed: list[int] = []
+
+    class Counting(RememberingObserver):
+        def watch_listed(self, resource: str, objects: int) -> None:
+            listed.append(objects)
+
+    async with reflecting(session, clock=clock, observer=Counting(), streaming=True) as sink:
         await until_asked(server, clock, 4)
         await sink.until(["+a", "+b", "synced pods", "+c", "-a", "synced pods"])
+
+    assert listed == [2, 2]
 
 
 @pytest.mark.parametrize("refusal", ["refused", "broken", "ended"])

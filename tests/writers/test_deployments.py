@@ -126,3 +126,27 @@ async def test_other_kinds_are_read_where_they_are_served(told: tuple[ToldServer
         "/apis/apps.kruise.io/v1alpha1/clonesets?limit=500",
         "/apis/apps.kruise.io/v1alpha1/namespaces/default/clonesets/web",
     }
+
+
+async def test_replicas_are_written_through_the_subresource_at_the_version_that_was_read(
+    told: tuple[ToldServer, Session],
+) -> None:
+    """By a field manager of the caller's choice."""
+    server, session = told
+    server.then({})
+    server.then({"kind": "Status", "reason": "Conflict", "message": "modified"}, 409)
+    deployment = a_deployment(metadata={"resourceVersion": "7"})
+    rollouts = DeploymentRollouts(session)
+
+    answers = [await rollouts.scale(deployment, 3, "surge") for _ in range(2)]
+
+    assert [each.verdict for each in answers] == [WriteOutcome.DONE, WriteOutcome.CONFLICT]
+    method, path, body, _ = server.requests[0]
+    assert (method, path) == (
+        "PATCH",
+        "/apis/apps/v1/namespaces/default/deployments/web/scale?fieldManager=surge",
+    )
+    assert body == {
+        "metadata": {"uid": "uid-Deployment/web", "resourceVersion": "7"},
+        "spec": {"replicas": 3},
+    }

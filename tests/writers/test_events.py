@@ -244,6 +244,8 @@ async def test_an_event_says_when_it_happened(told: tuple[ToldServer, Session]) 
         await recorder.drain()
 
     assert server.requests[0][2]["eventTime"] == micro_time(happened)
+    assert micro_time(1767225600.25) == "2026-01-01T00:00:00.250000Z"
+    assert micro_time(1767225599.9999999) == "2026-01-01T00:00:00.000000Z"
 
 
 async def test_a_wall_clock_that_is_set_back_holds_no_event(

@@ -129,6 +129,38 @@ def test_a_move_that_makes_room_is_a_remedy_with_its_policy() -> None:
     assert texts["Plan"].startswith("policy all (Enforce), whose MakeRoomForPending moves shop/")
 
 
+def test_moves_for_a_group_are_a_remedy_for_each_of_its_members() -> None:
+    """Node c has room for one of the two, and a only without its pod."""
+    policy = a_policy_document(
+        scheduling={"schedulerName": "plimsoll"},
+        rebalancing={"mode": "Enforce", "strategies": [{"name": "MakeRoomForPending"}]},
+    )
+    group = {"kind": "PodGroup", "metadata": {"name": "g", "namespace": "shop"}, "spec": {"minMember": 2}}
+    members = [a_pod_document(name, cpu="3", owner=name) for name in ("first", "second")]
+    for each in members:
+        each["metadata"]["labels"]["plimsoll.dev/pod-group"] = "g"
+    pods = [a_pod_document("one", "a", cpu="1500m"), a_pod_document("two", "b", cpu="1500m")]
+    nodes = [a_node_document(name) for name in "abc"]
+
+    for each in members:
+        found = explained(each["metadata"]["name"], *nodes, *pods, group, *members, policy)
+
+        assert found.pending is not None
+        (plan,) = [help_ for help_ in found.pending.helps if help_.kind == "Plan"]
+        assert plan.text.startswith("policy all (Enforce), whose MakeRoomForPending moves shop/")
+
+
+@pytest.mark.parametrize(("ready", "other"), [(True, False), (False, True)])
+def test_a_node_is_ready_by_that_condition_alone(ready: bool, other: bool) -> None:
+    node = a_node_document("a")
+    node["status"]["conditions"] = [
+        {"type": "MemoryPressure", "status": str(other)},
+        {"type": "Ready", "status": str(ready)},
+    ]
+
+    assert explain_node(ClusterState.of(content_of([node])), "a").is_ready is ready
+
+
 def test_no_move_is_a_remedy_where_a_node_lacks_more_than_room() -> None:
     """Of two nodes, one has a pod of higher priority, and the other one that the pod keeps away from."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}

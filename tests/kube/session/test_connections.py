@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -409,6 +410,25 @@ async def test_a_gate_that_closes_stops_all_and_no_older_answer_is_taken_for_the
         with pytest.raises(ConnectionAbortedError):
             await posts(wire, 3, before=closed)
         assert len(server.requests) == 3
+
+
+async def test_bytes_that_answer_no_request_close_the_connection() -> None:
+    """Before the first request and after an answer: else they would begin the next request's answer."""
+    for asks in (False, True):
+        server_end, own_end = socket.socketpair()
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(lambda: _Connection(lambda _: None), sock=own_end)
+        with server_end:
+            if asks:
+                asking = asyncio.create_task(connection.exchange(b"x", loop.time() + 10))
+                await asyncio.sleep(0)
+                connection.data_received(OK)
+                assert (await asking).status == 201
+            try:
+                connection.data_received(b"HTTP/1.1 200 OK\r\n")
+                assert not connection.is_open
+            finally:
+                connection.abort()
 
 
 async def test_a_connection_that_is_being_made_when_the_wire_closes_is_closed_too() -> None:

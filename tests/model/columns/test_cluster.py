@@ -209,6 +209,19 @@ def test_absurd_requests_do_not_overflow() -> None:
     assert cluster.requested[0, MEMORY] == 2**30
 
 
+def test_absurd_requests_do_not_overflow_when_many_pods_are_placed_together() -> None:
+    """With others that are not absurd; the sums are those of one after the other."""
+    pods = [*(a_pod(f"p{n}", memory=f"{2**62}", node="n") for n in range(3)), a_pod("small", node="n")]
+    cluster, other = a_cluster([a_node("n")]), a_cluster([a_node("n")])
+
+    cluster.place_new([cluster.templates.info(pod) for pod in pods])
+    for pod in pods:
+        other.place(other.templates.info(pod), "n")
+
+    assert cluster.requested.tolist() == other.requested.tolist()
+    validate(cluster)
+
+
 def test_windows_are_read_only() -> None:
     """What a plugin is shown cannot be written."""
     cluster = a_cluster([a_node("n")])

@@ -24,6 +24,7 @@ from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.columns import validate
 from plimsoll_optimal import move_order as walk
 from plimsoll_optimal import neighbourhoods
+from plimsoll_optimal.milp import solve
 from plimsoll_optimal.problem import Solution
 from plimsoll_optimal.search_time import SearchTime
 
@@ -87,6 +88,24 @@ def test_a_limit_is_a_limit_here_too(given: dict[str, Any]) -> None:
 
     assert made.moves == ()
     assert (made.optimisation.waiting, made.optimisation.served) == (1, 0)
+
+
+def test_no_program_is_solved_when_the_total_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first that needs more than is left is the last; here another kind of pod waits, too."""
+    programs = []
+
+    def counted(*given: Any) -> Solution:
+        programs.append(given)
+        return solve(*given)
+
+    monkeypatch.setattr(neighbourhoods, "solve", counted)
+    cluster = a_row_of_moves()
+    waiting = [a_pod("ten", cpu="10"), a_pod("more", cpu="10", priority=-1)]
+    limits = Limits(total=Ceiling(count=1), per_workload=NO_CEILING)
+
+    made = make_plan(serving(limits=limits), cluster, around(*waiting, cluster=cluster))
+
+    assert (made.moves, len(programs)) == ((), 1)
 
 
 def test_no_pod_moves_for_one_of_lower_priority() -> None:

@@ -10,6 +10,7 @@ from planning.proven.test_planner import a_budget, crowded, with_budgets
 from plimsoll.planning import proven
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove, UnreadyReplacement
 from plimsoll.planning.limits import Ceiling, Limits
+from plimsoll.planning.moves import replacement_of
 from plimsoll.planning.planners import proven_plan
 from plimsoll.planning.proven.checks import NODE_CHECKS, POD_CHECKS, TARGET_CHECKS
 from plimsoll.planning.proven.plan_builder import PlanBuilder
@@ -76,3 +77,11 @@ def test_a_pod_may_be_sent_whatever_the_limits_of_a_run(reason: str) -> None:
     pod = plan.fork.pods[POD]
 
     assert may_be_sent(plan, pod, "full", "Named") is (reason == "TotalLimit")
+
+
+def test_a_pod_that_a_plan_has_made_is_not_sent_on() -> None:
+    """It does not exist yet."""
+    plan = PlanBuilder(*kept(("TotalLimit",)))
+    pod = replacement_of(plan.fork.pods[POD], plan.fork, "full")
+
+    assert not may_be_sent(plan, pod, "full", "Named")

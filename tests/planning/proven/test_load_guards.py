@@ -12,6 +12,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.moves import EvictionPlan, workload_of
 from plimsoll.records.over_used_rounds import OverUsedRounds
+from plimsoll.testing.builders import a_cluster, a_node
 from plimsoll.usage.load_keeper import LoadKeeper
 
 HOT = ([2_000] * 4, [100])
@@ -207,6 +208,15 @@ def test_a_round_without_a_new_reading_does_not_count() -> None:
     rounds.learn(found, strategies, cluster.fork())
     measured(keeper, AT + 30.0, uses(*HOT))
     assert rounds.before(strategies, cluster)[key] == 2
+
+
+def test_rounds_count_where_nothing_is_read() -> None:
+    """As in a replay, where no reading could be the same as before."""
+    cluster, rounds, strategies = a_cluster([a_node("n0")]), OverUsedRounds(), [by_load()]
+    for _ in range(3):
+        rounds.learn([(STRATEGY, NodeClasses((), ("n0",)))], strategies, cluster)
+
+    assert rounds.before(strategies, cluster)[STRATEGY, "n0"] == 3
 
 
 def test_rounds_of_strategies_by_requests_count_without_readings() -> None:

@@ -578,6 +578,28 @@ async def test_the_next_process_finds_a_surge_that_has_ended_meanwhile() -> None
     assert said(scene)[0] == "Settled"
 
 
+async def test_a_pod_that_leaves_while_the_next_process_reads_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The old pod goes between the look at it and the answer about its Deployment."""
+    before = await crashed(in_the_middle)
+    scene = SurgeScene(*before.records.documents.values(), rollouts=before.rollouts)
+    scene.comes("good", ready=True)
+    read, moments = scene.rollouts.read, [scene.leaves]
+
+    async def read_meanwhile(*args: Any) -> Any:
+        answer = await read(*args)
+        while moments:
+            moments.pop()()
+        return answer
+
+    monkeypatch.setattr(scene.rollouts, "read", read_meanwhile)
+    async with scene.running(a_surging_policy()):
+        await settled()
+
+    assert said(scene)[0] == "Settled"
+
+
 async def test_the_next_process_cancels_a_rollout_that_was_not_started() -> None:
     """The record was written, the mark was not."""
     scene = SurgeScene()

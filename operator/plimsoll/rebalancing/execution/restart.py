@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -21,6 +22,7 @@ from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.bundles import bundle_of
 from plimsoll.rebalancing.moves.events import BundlePlanned, ProcessRestarted, RolloutAnswered
 from plimsoll.rebalancing.moves.recovery import rank
+from plimsoll.rebalancing.moves.sightings import facts_of
 from plimsoll.rebalancing.moves.state import BundleState
 from plimsoll.rebalancing.records.drafts import move_of
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -59,7 +61,8 @@ class Restart(Struct, frozen=True, kw_only=True):
         found = [await self._event_of(record) for record in records]
         known = self.keeper.known.keys()  # some may have been deleted meanwhile
         found = sorted(
-            (each for each in found if each.key in known), key=lambda each: rank(each.status.phase)
+            (self._with_present_pod(each) for each in found if each.key in known),
+            key=lambda each: rank(each.status.phase),
         )
         self.executor.post(*self._proposals([each for each in records if each.key in known]), *found)
         await self.executor.progress.until(lambda: self.executor.is_idle(*(record.key for record in records)))
@@ -83,6 +86,16 @@ class Restart(Struct, frozen=True, kw_only=True):
             reference=record.reference,
             over_limit=self.believed.over_limit(record, facts),
         )
+
+    def _with_present_pod(self, event: ProcessRestarted) -> ProcessRestarted:
+        """What has become of the pod while others were read: events of unknown moves are not kept."""
+        if event.pod is None:
+            return event
+        info = self.pending.find(event.spec.pod.uid)
+        if info is None:
+            return replace(event, pod=None)
+        facts = facts_of(info.pod)
+        return replace(event, pod=replace(facts, terminating=event.pod.terminating or facts.terminating))
 
     def _proposals(self, records: list[Record]) -> list[BundlePlanned]:
         """Open proposals, grouped by bundle."""
