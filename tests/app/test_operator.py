@@ -221,7 +221,8 @@ async def test_what_others_do_to_records_is_noticed(tmp_path: Path) -> None:
         approvals, known = operator.rebalancing.approvals, operator.rebalancing.keeper.known
         meta = ObjectMeta(name="r", namespace="a", annotations={APPROVED: "false"})
         record: Any = WatchedRecord(metadata=meta)
-        spec = SimpleNamespace(policy="p", strategy="RemoveDuplicates")
+        pod = SimpleNamespace(uid="u", namespace="a", name="p")
+        spec = SimpleNamespace(policy="p", strategy="RemoveDuplicates", pod=pod, owner=None, surge=None)
         mine: Any = SimpleNamespace(
             key="a/r", spec=spec, phase=Phase.PLANNED, is_finished=False, uid="", came_true=None
         )

@@ -123,6 +123,12 @@ def consolidated(world: World, args: Any) -> Generator[tuple[str, list[tuple[Pla
         for each in world.nodes.values()
         if not each.closed and any(p.counts for p in world.on(each.name))
     }
+    shares = {name: [100 * world.share(name, each) for each in lines] for name in world.nodes}
+    little_used = {
+        name
+        for name in places
+        if all(share <= line for share, line in zip(shares[name], lines.values(), strict=True))
+    }
     answers.remarks = [
         f"node {name} is not emptied: "
         + (
@@ -131,16 +137,10 @@ def consolidated(world: World, args: Any) -> Generator[tuple[str, list[tuple[Pla
             else f"annotation {DISABLED}: 'maybe' cannot be read"
             ' (allowed are "true" or "false"), so it counts as set'
         )
-        for name in sorted(places)
+        for name in sorted(little_used)
         if world.nodes[name].forbids not in ("", "false")
     ][:3]
-    shares = {name: [100 * world.share(name, each) for each in lines] for name in world.nodes}
-    sources = [
-        name
-        for name in places
-        if world.nodes[name].forbids in ("", "false")
-        and all(share <= line for share, line in zip(shares[name], lines.values(), strict=True))
-    ]
+    sources = [name for name in little_used if world.nodes[name].forbids in ("", "false")]
     received: set[str] = set()
     emptied = 0
     for source in sorted(sources, key=lambda name: (max(shares[name]), name)):
