@@ -563,6 +563,16 @@ def test_the_pod_of_the_controller_itself_goes_before_one_of_the_group() -> None
     ]
 
 
+def test_a_member_that_has_left_is_replaced_before_one_that_is_about_to_leave() -> None:
+    """Although the new name has the number of the latter."""
+    watch = Watch(worker("a-1", "web"), worker("a-2", "web"))
+    for name in ("a-1", "a-2"):
+        watch.follow(name, bundle=BUNDLE)
+    watch.tell(PodDeleted(worker("a-1", "web")))
+
+    assert watch.tell(PodAdded(worker("b-2", "web"))) == [("a-1", "Seen", "b-2")]
+
+
 def test_a_member_that_still_runs_is_not_replaced_by_a_new_one_of_the_group() -> None:
     """An elastic group may grow at that moment."""
     watch = Watch(worker("a-1", "web"))

@@ -31,7 +31,10 @@ Rank = tuple[bool, int, int, str]
 """Sorts members: those in a leading role first, then by index."""
 
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
-_NUMBER = re.compile(r"([0-9]{1,9})(?:-[a-z0-9]{5})?$")
+_NUMBER = re.compile(r"([0-9]{1,9})$", re.ASCII)
+
+#: What the API server adds to ``generateName``. Source: Kubernetes v1.36, ``apimachinery/pkg/util/rand``.
+_RANDOM = re.compile(r"-(?=[0-9]*[a-z])[bcdfghjklmnpqrstvwxz2456789]{5}$", re.ASCII)
 
 
 def rank_of(pod: Pod) -> Rank:
@@ -46,7 +49,7 @@ def rank_of(pod: Pod) -> Rank:
 
 def number_of(name: str) -> int:
     """The number at the end of a pod's name, without a random suffix; 0 for none."""
-    found = _NUMBER.search(name)
+    found = _NUMBER.search(_RANDOM.sub("", name))
     return int(found[1]) if found else 0
 
 

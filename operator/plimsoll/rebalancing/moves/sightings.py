@@ -264,7 +264,7 @@ class ReplacementSightings(Struct):
             if owner not in self._waiting:
                 return self._offer_to_group(pod)
         waiting = self._waiting.get(owner, ())
-        for followed in sorted(waiting, key=lambda each: each.unlikeness(pod)):
+        for followed in sorted(waiting, key=lambda each: (not each.has_left, *each.unlikeness(pod))):
             if not followed.waits_for_new or not followed.may_be_replaced_by(pod):
                 continue
             early = self._early(followed)
