@@ -23,8 +23,10 @@ GPU = "nvidia.com/gpu"
 
 KUEUE = ("kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2", "kueue.x-k8s.io/v1alpha1")
 
+VOLCANO, KAI = "scheduling.volcano.sh/v1beta1", "scheduling.run.ai/v2"
+
 VERSIONS: Mapping[str, tuple[str, ...]] = {
-    "Queue": ("scheduling.volcano.sh/v1beta1", "scheduling.run.ai/v2"),
+    "Queue": (VOLCANO, KAI),
     "ClusterQueue": KUEUE,
     COHORT: KUEUE,
     LOCAL_QUEUE: KUEUE,
@@ -45,15 +47,7 @@ def converted_queue(document: Mapping[str, Any], report: ReportWriter, policy: s
         raise ConfigurationError("metadata.name", "a name is required")
     found: Found = {"name": str(name)}
     kind, version = str(document["kind"]), str(document["apiVersion"])
-    read = (
-        _cohort
-        if kind == COHORT
-        else _kueue
-        if version in KUEUE
-        else _volcano
-        if "volcano" in version
-        else _kai
-    )
+    read = _cohort if kind == COHORT else READERS[version]
     try:
         report.add(_local(document, spec) if kind == LOCAL_QUEUE else read(spec, found), policy)
     except (QuantityError, TypeError, ValueError, AttributeError) as exc:
@@ -238,3 +232,11 @@ def _seconds(text: str) -> int:
         else:
             total, number = total + float(number) * {"h": 3600, "m": 60, "s": 1}.get(sign, nan), ""
     return round(total)
+
+
+READERS: Mapping[str, Callable[[Mapping[str, Any], Found], Iterator[Note]]] = {
+    **dict.fromkeys(KUEUE, _kueue),
+    VOLCANO: _volcano,
+    KAI: _kai,
+}
+"""What reads the spec of a queue, by API version; cohorts have a reader of their own."""

@@ -89,7 +89,7 @@ def _clone_set(content: bytes | msgspec.Raw) -> Deployment:
 
 
 def _rollout(content: bytes | msgspec.Raw) -> Deployment:
-    given, status = decode(_Rollout, content), None
+    given = decode(_Rollout, content)
     status, seen = given.status, given.status.observed_generation
     is_at_rest = status.phase == "Healthy" and status.stable == status.current_pod_hash
     return Deployment(

@@ -27,13 +27,8 @@ def collect_until(stopped: Callable[[float], bool], clock: Callable[[], float] =
         stopped: Waits for a number of seconds; returns whether it was stopped within that time.
         clock: Seconds, to measure a collection with.
     """
-    pause_s = EVERY_S
-    while not stopped(pause_s):
-        if not gc.isenabled():
-            continue  # the first lists are read, and their objects stay
-        began = clock()
-        gc.collect()
-        pause_s = max(EVERY_S, (clock() - began) / SHARE)
+    # Before the collector is on, the first lists are read, and their objects stay.
+    _tidy_until(stopped, clock, gc.collect, EVERY_S, SHARE, is_due=gc.isenabled)
 
 
 def trim_until(stopped: Callable[[float], bool], clock: Callable[[], float] = time.perf_counter) -> None:
@@ -41,8 +36,22 @@ def trim_until(stopped: Callable[[float], bool], clock: Callable[[], float] = ti
     if platform.libc_ver()[0] != "glibc":
         return
     trim = ctypes.CDLL(None).malloc_trim
-    pause_s = TRIM_S
+    _tidy_until(stopped, clock, lambda: trim(0), TRIM_S, TRIM_SHARE)
+
+
+def _tidy_until(
+    stopped: Callable[[float], bool],
+    clock: Callable[[], float],
+    tidy: Callable[[], object],
+    every_s: float,
+    share: float,
+    *,
+    is_due: Callable[[], bool] = lambda: True,
+) -> None:
+    """Tidy every so many seconds, and less often where that takes a greater share of the time."""
+    pause_s = every_s
     while not stopped(pause_s):
-        began = clock()
-        trim(0)
-        pause_s = max(TRIM_S, (clock() - began) / TRIM_SHARE)
+        if is_due():
+            began = clock()
+            tidy()
+            pause_s = max(every_s, (clock() - began) / share)
