@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -79,6 +79,9 @@ PARALLEL = --workers $(WORKERS)
 
 test: $(STAMP) $(TOOLS) ## the whole test suite
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+suites: $(STAMP) ## each distribution's own tests with its wheel and nothing else of this repository: [ONLY=plimsoll-core]
+	PYTHONPATH=tools:tests $(BIN)/python tools/suites.py $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 SINCE ?= main
 quick: $(STAMP) ## in half a minute: ruff, and the tests that the changes since main affect, nearest first: [SINCE=main]

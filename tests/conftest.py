@@ -12,10 +12,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from roadstead.clients import RunningCluster
+if TYPE_CHECKING:
+    from roadstead.clients import RunningCluster
 
 #: Folders whose tests wait for processes most of their time.
 WAITING = {"e2e", "deploy"}
