@@ -26,6 +26,7 @@ from importlib import metadata
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from affected_tests import imports_of, is_test, module_of
 from deploy.installation import here, link, required
@@ -46,6 +47,10 @@ STANDS_ON = {
 TOOLS = {"plimsoll-testing": ("testing", ("plimsoll-client",)), "roadstead": ("devcluster/src", ())}
 #: What the plugins of these tests import.
 PLUGINS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "sybil", "pyyaml")
+#: What no wheel has: how the wheels are built.
+CHECKOUT = "the checkout"
+#: Tests of the repository as a whole: its releases, pages, tools and structure.
+OF_THE_CHECKOUT = ("tests/deploy/", "tests/docs/", "tests/structure/", "tests/tools/")
 #: Where the modules of tests are imported from; as in pyproject.toml, without the product.
 SUPPORT = ("tests", "devcluster/tests", "tools", "benchmarks/load", "examples", "examples/sample-plugin/src")
 
@@ -53,6 +58,23 @@ SUPPORT = ("tests", "devcluster/tests", "tools", "benchmarks/load", "examples", 
 def folders() -> dict[str, str]:
     """The distribution that has each folder of modules."""
     return {folder: name for name, (folder, _) in {**STANDS_ON, **TOOLS}.items()}
+
+
+def requirers() -> dict[str, list[str]]:
+    """The distributions of this repository that require each package of others, the lowest first.
+
+    Where none does, the package's own distribution: a tool of tests.
+    """
+    found: dict[str, list[str]] = {}
+    for package, owners in metadata.packages_distributions().items():
+        named = set(map(canonicalize_name, owners))
+        for name in {**STANDS_ON, **TOOLS} if named.isdisjoint(PLUGINS) else ():
+            requires = map(Requirement, metadata.distribution(name).requires or ())
+            if named.intersection(canonicalize_name(each.name) for each in requires):
+                found.setdefault(package, []).append(name)
+        if package not in found and named.isdisjoint({*PLUGINS, *STANDS_ON, *TOOLS}):
+            found[package] = owners
+    return found
 
 
 def all_below(name: str) -> set[str]:
@@ -68,14 +90,18 @@ class Imports:
         modules = [each for each in files if each.endswith(".py")]
         self._file_of = {module_of(each): each for each in modules}
         self._owner_of = folders()
+        self._requirers = requirers()
 
     def owner(self, file: str) -> str | None:
-        """The distribution to which a module belongs; None for a module of tests."""
-        return next((name for at, name in self._owner_of.items() if file.startswith(f"{at}/")), None)
+        """The distribution to which a module belongs, or the checkout; None for a module of tests."""
+        for folder, name in self._owner_of.items():
+            if file.startswith(f"{folder}/"):
+                return name if "/" in file.removeprefix(f"{folder}/") else CHECKOUT
+        return None
 
     def reached(self, test: str) -> set[str]:
         """The distributions that a test file needs, with those of its fixtures; not what these stand on."""
-        found: set[str] = set()
+        found, packages, known = set[str](), set[str](), STANDS_ON.keys() | TOOLS.keys()
         waiting, seen = [test, *self._fixtures(test)], set[str]()
         while waiting:
             file = waiting.pop()
@@ -84,14 +110,15 @@ class Imports:
             seen.add(file)
             if owner := self.owner(file):
                 found.add(owner)
-            else:
-                waiting += self._imported(file)
+                continue
+            names = imports_of(ROOT / file)
+            waiting += [self._file_of[name] for name in names if name in self._file_of]
+            packages |= {name.partition(".")[0] for name in names}
+        installed = set[str]().union(*(all_below(each) for each in found & known))
+        for those in (self._requirers[each] for each in packages if each in self._requirers):
+            if installed.isdisjoint(those):
+                found.add(those[0])
         return found
-
-    def _imported(self, file: str) -> Iterator[str]:
-        for name in imports_of(ROOT / file):
-            if name in self._file_of:
-                yield self._file_of[name]
 
     def _fixtures(self, test: str) -> Iterator[str]:
         for folder in Path(test).parents:
@@ -102,7 +129,7 @@ class Imports:
 
 def home(reached: set[str]) -> str | None:
     """The distribution to which a test belongs that reaches some; None where it tests how several meet."""
-    named = reached & STANDS_ON.keys() if reached != {"plimsoll-testing"} else set()
+    named = reached & STANDS_ON.keys() if CHECKOUT not in reached else set()
     subjects = named - {"roadstead"} or named
     order = TopologicalSorter({name: set(below) for name, (_, below) in STANDS_ON.items()}).static_order()
     highest = [name for name in order if name in subjects][-1:]
@@ -114,11 +141,11 @@ def suites(files: Iterable[str]) -> dict[str, tuple[list[str], set[str]]]:
     files = list(files)
     imports = Imports(files)
     found: dict[str, tuple[list[str], set[str]]] = {name: ([], set()) for name in STANDS_ON}
-    for test in filter(is_test, files):
+    for test in (each for each in files if is_test(each) and not each.startswith(OF_THE_CHECKOUT)):
         reached = imports.reached(test)
         if name := home(reached):
             found[name][0].append(test)
-            found[name][1].update(reached & TOOLS.keys() - {name})
+            found[name][1].update(reached - STANDS_ON.keys() | reached & TOOLS.keys() - {name})
     return found
 
 
@@ -126,10 +153,11 @@ def install(name: str, with_tools: Iterable[str], built: Path, folder: Path) -> 
     """Make an environment that has a distribution, what it requires, and the tools of its tests."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)  # noqa: S603 - this interpreter
     (packages,) = (folder / "lib").glob("python*/site-packages")
-    for each in set().union(*map(all_below, (name, *with_tools))):
+    with_tools = set(with_tools)
+    for each in set().union(*map(all_below, (name, *(with_tools & TOOLS.keys())))):
         (wheel,) = built.glob(f"{each.replace('-', '_')}-*.whl")
         zipfile.ZipFile(wheel).extractall(packages)
-    tools = [here(Requirement(each)) for each in PLUGINS]
+    tools = [here(Requirement(each)) for each in (*PLUGINS, *(with_tools - TOOLS.keys()))]
     link([*tools, *required([*metadata.distributions(path=[str(packages)]), *tools])], packages)
 
 
@@ -137,7 +165,7 @@ def run(name: str, tests: list[str], environment: Path, arguments: list[str]) ->
     """Run tests in an environment; pytest's exit code."""
     sys.stdout.write(f"\n{name}: {len(tests)} test files\n")
     sys.stdout.flush()
-    command = [environment / "bin/python", "-m", "pytest", "-q", "-o", f"pythonpath={' '.join(SUPPORT)}"]
+    command = [str(environment / "bin/python"), "-m", "pytest", "-q", "-o", f"pythonpath={' '.join(SUPPORT)}"]
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run([*command, *arguments, *tests], cwd=ROOT, env=kept, check=False).returncode  # noqa: S603 - the environment just made
 
