@@ -32,6 +32,10 @@ class Hooks:
     def pytest_unit_spent(self, path: str, seconds: float) -> None:
         """A worker (tests/workers.py) has run tests of a file, which took these seconds of processor time."""
 
+    @pytest.hookspec
+    def pytest_unseen_spent(self, seconds: float) -> None:
+        """Processes have ended with a worker that nobody has waited for, such as a browser's."""
+
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add them."""
@@ -69,7 +73,7 @@ class Costs:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._files: dict[str, float] = {}
-        self._collected_s = 0.0
+        self._collected_s = self._unseen_s = 0.0
 
     def pytest_collection_finish(self) -> None:
         """Collecting is over."""
@@ -79,12 +83,16 @@ class Costs:
         """Count a unit."""
         self._files[path] = self._files.get(path, 0.0) + seconds
 
+    def pytest_unseen_spent(self, seconds: float) -> None:
+        """Count what this process cannot know."""
+        self._unseen_s += seconds
+
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
         """Print the costs, and keep those of a whole run."""
         write = terminalreporter.write_line
         terminalreporter.section("costs")
-        total = spent_s()
+        total = spent_s() + self._unseen_s
         write(
             f"{total:.0f} s of processor time, {self._collected_s:.0f} of them for collecting; the dearest:"
         )

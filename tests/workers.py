@@ -180,6 +180,8 @@ class Runner:
                 hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
             case "spent":
                 hook.pytest_unit_spent(path=value[0], seconds=value[1])
+            case "unseen":
+                hook.pytest_unseen_spent(seconds=value)
             case "broken":
                 raise RuntimeError(f"a worker has failed:\n{value}")
 
@@ -220,7 +222,9 @@ def serve(session: pytest.Session, number: int, line: Connection) -> None:
                 run(session, [*places], outbox)
                 outbox.add("spent", (path, spent_s() - before))
         if unit:
+            before = spent_s()
             tear_down(session, session.items[unit[-1]])
+            outbox.add("unseen", max(0.0, before - spent_s()))
             outbox.send()
         status = 0
     except (KeyboardInterrupt, EOFError, ConnectionError):

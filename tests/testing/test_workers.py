@@ -46,6 +46,31 @@ def test_wrong():
     assert 1 == 2
 """
 
+#: Its browser is started by a process that does not wait for it.
+BROWSER = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+import pytest
+
+WORKS = "import time\\nwhile True: time.process_time() < 1 or time.sleep(1)"
+BEGINS = f"print(subprocess.Popen([sys.executable, '-c', {WORKS!r}], stdout=sys.stderr).pid, flush=True)"
+
+@pytest.fixture(scope="session")
+def browser():
+    command = [sys.executable, "-c", f"import subprocess, sys, time; {BEGINS}; time.sleep(300)"]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    started = int(driver.stdout.readline())
+    yield started
+    driver.kill()
+    driver.wait()
+    driver.stdout.close()
+    os.kill(started, signal.SIGKILL)
+
+def test_it(browser):
+    while sum(map(int, Path(f"/proc/{browser}/stat").read_text().split()[13:15])) < 80:
+        time.sleep(0.05)
+"""
+
 DYING = """
 import os, signal
 
@@ -96,6 +121,18 @@ def test_reports_of_all_workers_are_one_run(tmp_path: Path) -> None:
     assert {path.name.partition("-")[2] for path in folder.glob("ended-*")} == started
     assert len([*folder.glob("table-*")]) == 3
     assert re.search(r"^ +\d+\.\d s  test_one\.py$", text, re.MULTILINE), "what it cost"
+
+
+@pytest.mark.slow(reason="starts pytest")
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has spent is read from /proc")
+def test_processes_that_nobody_waits_for_count(tmp_path: Path) -> None:
+    """A browser outlives the process that has started it, and ends without a trace in anybody's account."""
+    _, text = run(with_files(tmp_path, browser=BROWSER))
+
+    (file_s,) = re.findall(r"^ +(\d+\.\d) s  test_browser\.py$", text, re.MULTILINE)
+    (total_s,) = re.findall(r"^(\d+) s of processor time", text, re.MULTILINE)
+    assert float(file_s) >= 0.8
+    assert int(total_s) + 0.5 >= float(file_s)
 
 
 @pytest.mark.slow(reason="starts pytest")

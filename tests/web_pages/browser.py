@@ -39,6 +39,17 @@ axe.run(options).then(({violations}) =>
 #: What a browser logs: what the console says, and what is asked for.
 LOGS = ("browser", "performance")
 
+#: Without a window, and one process for all pages: Chromium would start one, and a spare one, at each load.
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--process-per-site",
+    "--renderer-process-limit=1",
+    "--disable-features=SpareRendererForSitePerProcess,BackForwardCache,IsolateOrigins,site-per-process",
+)
+
 #: The browsers of this process, and those that no test has: a start takes as long as a test.
 _STARTED: list[webdriver.Chrome] = []
 _IDLE: list[webdriver.Chrome] = []
@@ -62,7 +73,7 @@ def a_browser(*, width: int = 1200, height: int = 900) -> Iterator[webdriver.Chr
 def _started() -> webdriver.Chrome:
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM or ""
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+    for argument in ARGUMENTS:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", dict.fromkeys(LOGS, "ALL"))
     driver = webdriver.Chrome(options, Service(DRIVER))

@@ -1,8 +1,20 @@
 """An operator's suite: schema, children, finalizers, trouble."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from roadstead.clients import ApiError
+
+#: What the operator asks of the server while a database is made and deleted, besides its watch.
+REQUESTS = [
+    ("PATCH", "databases"),
+    ("PATCH", "databases/status"),
+    ("POST", "persistentvolumeclaims"),
+    ("POST", "jobs"),
+    ("GET", "jobs"),
+    ("POST", "deployments"),
+]
 
 
 @pytest.mark.parametrize(
@@ -141,6 +153,23 @@ def test_a_refused_status_is_written_again(namespace, status):
     with namespace.faults.refuse("PATCH", "*", status=status, times=1, namespace=namespace.name) as fault:
         namespace.ready()
         assert fault.hits == 1
+
+
+@pytest.mark.parametrize("takes_effect", [True, False])
+def test_each_request_may_lose_its_answer(namespace, takes_effect):
+    with ExitStack() as stack:
+        faults = [
+            stack.enter_context(
+                namespace.faults.drop(
+                    method, resource, times=1, takes_effect=takes_effect, namespace=namespace.name
+                )
+            )
+            for method, resource in REQUESTS
+        ]
+        namespace.ready(backup=True)
+        namespace.delete("databases/main")
+        namespace.gone("databases/main")
+        assert [fault.hits for fault in faults] == [1] * len(REQUESTS)
 
 
 def test_a_late_answer_is_awaited(namespace):
