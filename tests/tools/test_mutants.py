@@ -15,11 +15,24 @@ from distributions import package_of
 from mutants.equivalents import PLACE, Equivalent, Equivalents
 from mutants.functions import Functions
 from mutants.hunt import Outcome, Verdict
-from mutants.mutant import Mutant, drawn, found_again, is_sound, modules, mutants_of, shares, text_with
+from mutants.mutant import (
+    Mutant,
+    drawn,
+    found_again,
+    is_sound,
+    listed,
+    modules,
+    mutants_of,
+    shares,
+    text_with,
+)
 from mutants.results import Results
+from planter import faults
 
 ROOT = Path(__file__).parents[2]
 PATH = "client/plimsoll/cluster/book.py"
+#: The folder of the lists of faults.
+PLANTER = ROOT / "tools/planter"
 
 
 def changes(source: str) -> set[tuple[str, str, str]]:
@@ -177,6 +190,19 @@ def test_mutants_are_found_again_where_their_lines_moved_and_not_where_they_are_
     found = found_again(mutants_of(path, text), {path: f"\n\n{text}"})
     assert {each.key: each.line for each in found} == {each.key: each.line for each in moved}
     assert not found_again(moved, {path: "def f(): pass\n"})
+
+
+def test_listed_faults_are_mutants_where_their_lines_are_now() -> None:
+    wanted = [each for name in ("second_time", "faults") for each in faults.read(PLANTER / f"{name}.json")]
+    found = listed(wanted, ROOT)
+    assert len(found) > 0.9 * len(wanted)
+    for each in found:
+        text = (ROOT / each.path).read_text(encoding="utf-8")
+        assert is_sound(each, text)
+        assert each.after in text_with(each, text)
+        assert text_with(each, text).splitlines()[: each.line - 1] == text.splitlines()[: each.line - 1]
+    gone = replace(wanted[0], old=("no module has this",))
+    assert not listed([gone], ROOT)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from mutants.hunt import Hunt, Limits
 from mutants.mutant import Mutant
 from mutants.reach import Reach
 from mutants.results import Results
+from planter import faults
 
 ROOT = Path(__file__).parents[2]
 #: Where what is known of tests and the last results lie.
@@ -54,6 +55,7 @@ def main() -> int:
         help="seconds of processor time for the cheapest tests that reach a line, and for the dearest",
     )
     add("--module-s", type=float, default=2.0, help="the same for others that reach its module")
+    add("--faults", type=Path, help="draw nothing; try the faults of this list, as the planter keeps them")
     add("--files", type=int, default=0, help="so many test files at most, the nearest; 0: all")
     add("--floor", type=float, default=0.0, help="fail when fewer percent are caught")
     add("--jobs", type=int, default=os.cpu_count() or 1)
@@ -71,6 +73,8 @@ def main() -> int:
     if given.again:
         wanted = mutants.found_again(results.mutants(), texts)
         results.forget_survivors()
+    elif given.faults:
+        wanted = mutants.listed(faults.read(given.faults), ROOT)
     else:
         wanted = mutants.drawn(texts, given.count, given.seed)
     portion = [each for each in given.portion.split(",") if each]
