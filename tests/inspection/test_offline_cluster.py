@@ -6,7 +6,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from plimsoll.engine.decision import Decision
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.model.decoding import convert
@@ -30,6 +29,11 @@ NODES = {"n0": (4, "a"), "n1": (3, "a"), "n2": (3, "b"), "n3": (2, "b")}
 GROUPS = {"pair": (2, ""), "trio": (3, ""), "zoned": (2, ZONE)}
 #: The priority of members of groups, which nobody preempts here.
 HIGHEST = 20
+KINDS = ("plain", "plain", "apart", "gated", "leaving", "other", "pair", "trio", "zoned", "unknown")
+#: A pod by the number of its name, its cores, priority, kind and the seconds of its creation.
+SPECS = st.tuples(
+    st.integers(0, 9), st.integers(1, 3), st.sampled_from([0, 10]), st.sampled_from(KINDS), st.integers(0, 3)
+)
 START = 1_800_000_000.0
 APART = {
     "podAntiAffinity": {
@@ -96,15 +100,11 @@ class Offline(RuleBasedStateMachine):
 
     # -- what happens --------------------------------------------------------------------------------
 
-    @rule(
-        name=st.integers(0, 9),
-        cpu=st.integers(1, 3),
-        priority=st.sampled_from([0, 10]),
-        kind=st.sampled_from(
-            ["plain", "plain", "apart", "gated", "leaving", "other", "pair", "trio", "zoned", "unknown"]
-        ),
-        age=st.integers(0, 3),
-    )
+    @rule(pods=st.lists(SPECS, min_size=1, max_size=6))
+    def some_come(self, pods: list[tuple[int, int, int, str, int]]) -> None:
+        for each in pods:
+            self.a_pod_comes(*each)
+
     def a_pod_comes(self, name: int, cpu: int, priority: int, kind: str, age: int) -> None:
         known = f"uid-default-p{name}"
         if known in self.pods:
@@ -213,7 +213,9 @@ class Offline(RuleBasedStateMachine):
             elif pod.is_terminating:
                 assert message == "the pod is terminating"
             elif name and name not in GROUPS:
-                assert message == f"waiting for PodGroup default/{name}: there is no such PodGroup"
+                assert (
+                    message == f"waiting for PodGroup default/{name}: there is no such podgroups.plimsoll.dev"
+                )
             elif not name:
                 assert not self.rooms(pod), message
                 assert not self.preempting or not self.rooms(pod, pod.priority), message
@@ -329,4 +331,4 @@ def replace_phase(pod: Pod, phase: str) -> Pod:
 
 
 TestOffline = Offline.TestCase
-TestOffline.settings = settings(stateful_step_count=25, suppress_health_check=list(HealthCheck))
+TestOffline.settings = settings(stateful_step_count=15, suppress_health_check=list(HealthCheck))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,11 @@ from affected_tests import SLOW, distances, importers_of, is_test
 from distributions import package_of
 from mutants import mutant as mutants
 from mutants.equivalents import Equivalents
-from mutants.hunt import Hunt, Limits
+from mutants.hunt import Hunt, Limits, Outcome, Verdict
 from mutants.mutant import Mutant
 from mutants.reach import Reach
 from mutants.results import Results
+from mutants.typed import complaint
 from planter import faults
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +89,7 @@ def main() -> int:
             waiting,
             Limits(given.line_s, given.module_s),
             given.jobs,
-            results.tell,
+            lambda verdict: results.tell(typed(verdict)),
             lambda text: os.write(errors, f"{text}\n".encode()),
         )
         files = candidates(waiting, given.files)
@@ -97,6 +99,14 @@ def main() -> int:
             pytest.main([*own, *files], plugins=[hunt])
     sys.stdout.write(results.summary(wanted))
     return int(results.percent(wanted) < given.floor)
+
+
+def typed(verdict: Verdict) -> Verdict:
+    """The same verdict, unless mypy refuses what no test has caught."""
+    if verdict.outcome not in (Outcome.SURVIVED, Outcome.NOT_REACHED):
+        return verdict
+    why = complaint(verdict.mutant, ROOT, FOLDER / "types")
+    return replace(verdict, outcome=Outcome.REFUSED, by=why) if why else verdict
 
 
 def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:

@@ -41,6 +41,7 @@ class Outcome(StrEnum):
     """What became of a mutant."""
 
     CAUGHT = "caught"
+    REFUSED = "refused by types"
     SURVIVED = "survived"
     NOT_REACHED = "not reached"
     NOT_PLANTED = "not planted"
@@ -53,7 +54,7 @@ class Verdict:
     Attributes:
         mutant: What was planted.
         outcome: What became of it.
-        by: The test that found it, and how if it does not end.
+        by: The test that found it, and how if it does not end; what mypy says of one that is refused.
         ran: How many tests ran.
         left: How many tests reach the line, but there was no time left for them.
         spent_s: Seconds of processor time.
