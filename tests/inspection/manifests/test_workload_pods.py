@@ -138,6 +138,10 @@ def test_priority_comes_from_the_class_or_the_default_class() -> None:
 
     assert (named.spec.priority, named.spec.preemption_policy) == (9, "Never")
     assert (default.spec.priority, default.spec.priority_class_name) == (5, "low")
+    for value, chosen in ((3, "also"), (7, "low")):
+        also = PriorityClass(metadata=ObjectMeta(name="also"), value=value, global_default=True)
+        objects.priority_classes["also"] = also
+        assert admitted(spec, objects=objects).spec.priority_class_name == chosen
     assert admitted({**spec, "priorityClassName": "system-node-critical"}).priority == 2_000_001_000
     assert admitted(spec).spec.priority == 0
 
