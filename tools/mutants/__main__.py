@@ -58,6 +58,7 @@ def main() -> int:
     )
     add("--module-s", type=float, default=2.0, help="the same for others that reach its module")
     add("--faults", type=Path, help="draw nothing; try the faults of this list, as the planter keeps them")
+    add("--wide-s", type=float, default=15.0, help="the same for the rest that reach the line of a survivor")
     add("--files", type=int, default=0, help="so many test files at most, the nearest; 0: all")
     add("--floor", type=float, default=0.0, help="fail when fewer percent are caught")
     add("--jobs", type=int, default=os.cpu_count() or 1)
@@ -87,7 +88,7 @@ def main() -> int:
         hunt = Hunt(
             Reach(ROOT, FOLDER / "reach"),
             waiting,
-            Limits(given.line_s, given.module_s),
+            Limits(given.line_s, given.module_s, given.wide_s),
             given.jobs,
             lambda verdict: results.tell(typed(verdict)),
             lambda text: os.write(errors, f"{text}\n".encode()),
