@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated, Any
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -11,6 +13,7 @@ from click.testing import CliRunner
 from cli.refusing_server import kubeconfig_of
 from plimsoll.commands.errors import UserError
 from plimsoll.commands.options import NAMESPACED, OUTPUT, Flag, Options
+from plimsoll.commands.parameters import Option, parameter
 from plimsoll.commands.verbs import Verb, VerbGroup, application
 from plimsoll.kube.session.credentials import check, loader, present_namespace
 
@@ -118,3 +121,14 @@ def test_colours_are_one_of_three() -> None:
     assert options_of("explain", "pod", "--color", "yes") == (
         "error: --color is 'yes'; allowed: auto, always, never\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "shown"),
+    [(int, 3, True), (str, "a", True), (str, "", False), (str, None, False)],
+)
+def test_help_shows_the_defaults_that_say_something(annotation: Any, default: Any, shown: bool) -> None:
+    option = parameter("limit", Annotated[annotation, Option("How many.")], default)
+
+    assert isinstance(option, click.Option)
+    assert option.show_default is shown

@@ -9,6 +9,7 @@ from plimsoll.framework import PluginError
 from plimsoll.inspection.explanations.node import NodeExplanation, explain_node
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation, UnknownObjectError, explain_pod
+from plimsoll.inspection.explanations.waiting_pods import WaitsFor, _why
 from plimsoll.inspection.state import ClusterState
 
 Document = dict[str, Any]
@@ -282,3 +283,53 @@ def test_a_pod_that_waits_for_devices_says_so(count: int, said: str) -> None:
     found = explained("train", a_node_document("a"), a_node_document("b"), pod, policy, *published)
 
     assert said in " ".join(found.summary)
+
+
+def test_a_nearer_node_that_no_move_helps_hides_no_other() -> None:
+    """Node a repels the pod; on b its port is taken by one that tolerates a."""
+    port = {"containerPort": 80, "hostPort": 80}
+    repelling = a_node_document("a")
+    repelling["spec"] = {"taints": [{"key": "x", "value": "", "effect": "NoSchedule"}]}
+    tolerant = a_pod_document("two", "b", cpu="100m", tolerations=[{"operator": "Exists"}])
+    wanting = a_pod_document("big", cpu="100m", owner="big")
+    for each in (tolerant, wanting):
+        each["spec"]["containers"][0]["ports"] = [port]
+
+    found = explained("big", repelling, a_node_document("b"), tolerant, wanting)
+
+    assert found.pending is not None
+    assert [each.node for each in found.pending.nearest] == ["a", "b"]
+    assert {each.kind: each.text for each in found.pending.helps}["Move"] == "pod shop/two moved from b to a"
+
+
+@pytest.mark.parametrize("told", ["", "0/3 nodes are available."])
+def test_a_kind_of_pods_too_many_says_what_its_scheduler_wrote(told: str) -> None:
+    """Without that, why it was not tried."""
+    status = {"conditions": [{"type": "PodScheduled", "status": "False", "message": told}]} if told else {}
+    pod = {**a_pod_document("p"), "status": {"phase": "Pending", **status}}
+    state = ClusterState.of(content_of([a_node_document("a"), pod]))
+    (info,) = state.objects.pending.infos()
+
+    said = _why(state, info, is_tried=False)
+
+    assert said == (WaitsFor.ROOM, told or "not tried here: too many kinds of pods are pending")
+
+
+def test_a_plan_that_fails_is_said_of_the_node() -> None:
+    """Instead of a plan that moves nothing."""
+    selector = {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "z",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": selector,
+    }
+    strategies = [{"name": "RemovePodsViolatingTopologySpreadConstraint"}]
+    policy = a_policy_document(
+        scheduling={"schedulerName": "plimsoll"}, rebalancing={"mode": "Enforce", "strategies": strategies}
+    )
+    pod = a_pod_document("p", "a", topologySpreadConstraints=[spread])
+
+    (view,) = node(a_node_document("a"), a_node_document("b"), pod, policy).policies
+
+    assert "Bogus" in view.problem
