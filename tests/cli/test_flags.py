@@ -128,7 +128,7 @@ def test_colours_are_one_of_three() -> None:
     [(int, 3, True), (str, "a", True), (str, "", False), (str, None, False)],
 )
 def test_help_shows_the_defaults_that_say_something(annotation: Any, default: Any, shown: bool) -> None:
-    option = parameter("limit", Annotated[annotation, Option("How many.")], default)
+    option = parameter("limit", Annotated[annotation, Option(help="How many.")], default)
 
     assert isinstance(option, click.Option)
     assert option.show_default is shown

@@ -307,7 +307,7 @@ def test_a_kind_of_pods_too_many_says_what_its_scheduler_wrote(told: str) -> Non
     """Without that, why it was not tried."""
     status = {"conditions": [{"type": "PodScheduled", "status": "False", "message": told}]} if told else {}
     pod = {**a_pod_document("p"), "status": {"phase": "Pending", **status}}
-    state = ClusterState.of(content_of([a_node_document("a"), pod]))
+    state = ClusterState.of(content_of([a_node_document("a"), balancing("Proven"), pod]))
     (info,) = state.objects.pending.infos()
 
     said = _why(state, info, is_tried=False)
@@ -315,21 +315,14 @@ def test_a_kind_of_pods_too_many_says_what_its_scheduler_wrote(told: str) -> Non
     assert said == (WaitsFor.ROOM, told or "not tried here: too many kinds of pods are pending")
 
 
-def test_a_plan_that_fails_is_said_of_the_node() -> None:
+def test_a_plan_that_fails_is_said_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Instead of a plan that moves nothing."""
-    selector = {"matchExpressions": [{"key": "a", "operator": "Bogus"}]}
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "z",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": selector,
-    }
-    strategies = [{"name": "RemovePodsViolatingTopologySpreadConstraint"}]
-    policy = a_policy_document(
-        scheduling={"schedulerName": "plimsoll"}, rebalancing={"mode": "Enforce", "strategies": strategies}
-    )
-    pod = a_pod_document("p", "a", topologySpreadConstraints=[spread])
 
-    (view,) = node(a_node_document("a"), a_node_document("b"), pod, policy).policies
+    def broken(*_: object) -> None:
+        raise PluginError("LowNodeUtilization", "balance", "ValueError: boom")
 
-    assert "Bogus" in view.problem
+    monkeypatch.setattr("plimsoll.inspection.explanations.node.make_plan", broken)
+
+    (view,) = node(*drifted(), balancing("Proven")).policies
+
+    assert "boom" in view.problem
