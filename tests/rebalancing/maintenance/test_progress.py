@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, MaintenancePhase, NodeMaintenance
+from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.policies.node_maintenance import selected
+from plimsoll.ports.custom_resources import WatchedMaintenance
 from plimsoll.rebalancing.maintenance.progress import (
     MaintenanceFacts,
     NodeFacts,
@@ -161,3 +163,17 @@ def test_a_selector_of_more_nodes_than_a_status_lists_is_refused() -> None:
     assert len(selected(given, nodes[1:])) == MOST_NODES
     with pytest.raises(ValueError, match=r"spec\.nodeSelector: selects 1001 nodes, .* at most 1000"):
         selected(given, nodes)
+
+
+@pytest.mark.parametrize("status", [{}, {"phase": "Draining"}])
+def test_a_maintenance_is_read_with_its_status_if_it_has_one(status: dict[str, str]) -> None:
+    """One without is new."""
+    metadata = ObjectMeta(name="m", uid="u", generation=2)
+
+    document = WatchedMaintenance(metadata=metadata, spec={"nodes": ["a"]}, status=status).document
+
+    assert document == {
+        "metadata": {"name": "m", "uid": "u", "generation": 2},
+        "spec": {"nodes": ["a"]},
+        **({"status": status} if status else {}),
+    }
