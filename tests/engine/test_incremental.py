@@ -34,9 +34,10 @@ SCORING = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySp
 MORE_SCORING = ("DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality", "VolumeBinding")
 #: Filters of all kinds, of which none scores.
 WITHOUT_POINTS = {name: 0 for name in ENABLED if name not in (*SCORING, *MORE_SCORING)}
+PROFILE = a_profile(ENABLED)
 #: The default, and those whose points are summed in other ways or not at all.
 PROFILES = {
-    "default": a_profile(ENABLED),
+    "default": PROFILE,
     "without points": a_profile(WITHOUT_POINTS),
     "points of rows": a_profile({**WITHOUT_POINTS, "Room": 3, "NodeResourcesBalancedAllocation": 5}),
     "points that are normalized": a_profile({**WITHOUT_POINTS, "NodeAffinity": 2, "InterPodAffinity": 7}),
