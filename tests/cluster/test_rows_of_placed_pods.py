@@ -191,7 +191,7 @@ def test_one_pod_that_cannot_be_read_takes_no_other_of_its_row_along() -> None:
             raise ValueError("p3")
         return read(pod)
 
-    cache.info = info  # type: ignore[method-assign] - for this one
+    cache.info = info  # type: ignore[method-assign] # for this test
     mirror.observe_placed(ROW)
 
     assert {each.name for each in cache.cluster.pods.values()} == {each.name for each in ROW} - {"p3"}

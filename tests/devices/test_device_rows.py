@@ -47,7 +47,7 @@ class Rows(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cluster, self.book = a_cluster(), PlainBook()
-        self.rows = DeviceRows(self.cluster, self.book, self.numbers, 1)  # type: ignore[arg-type] - a plain one
+        self.rows = DeviceRows(self.cluster, self.book, self.numbers, 1)  # type: ignore[arg-type] # a plain one
 
     def numbers(self, node: Node) -> tuple[int, ...]:
         return (sum(self.book.devices[key] for key in POOLS if node.name in self.book.reach[key]),)

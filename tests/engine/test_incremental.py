@@ -21,7 +21,8 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster
 from plimsoll.testing.drawn_worlds import some_nodes, some_pod
 
-REGISTRY = Registry([*IN_TREE, Room, Pinned, Pool])
+TOYS: Any = (Room, Pinned, Pool)
+REGISTRY = Registry([*IN_TREE, *TOYS])
 ENABLED = {name: weight for name, weight in DEFAULT_PLUGINS.items() if name in REGISTRY}
 
 

@@ -167,7 +167,7 @@ def own_hooks(observer: type[Observer]) -> list[str]:
 def changes(observer: type[Observer], hook: str) -> list[str]:
     """What rises by how much; without buckets, and without when a series was created."""
     registry = CollectorRegistry()
-    made = observer(registry)  # type: ignore[call-arg] - both take a registry
+    made = observer(registry)  # type: ignore[call-arg] # both take a registry
 
     def samples() -> dict[str, float]:
         return {

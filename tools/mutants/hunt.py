@@ -267,7 +267,7 @@ class Hunt:
     def _in_turn(self, tests: set[str], order: Callable[[str], tuple[object, ...]]) -> list[str]:
         """The first of each file, then the second of each: files that look alike find alike."""
         place: Counter[str] = Counter()
-        turns = []
+        turns: list[tuple[int, int, str]] = []
         for each in sorted(tests, key=order):
             file = each.partition("::")[0]
             turns.append((place[file], len(turns), each))

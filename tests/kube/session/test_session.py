@@ -199,11 +199,12 @@ class Watched:
 async def test_each_watch_is_reported_once(fails: str, status: int) -> None:
     """When its head arrived or could not; not again when it breaks later."""
     reported: list[tuple[str, int]] = []
-    observer = Observer()
-    observer.request_answered = (  # type: ignore[method-assign] # replaced for this test
-        lambda method, status, _: reported.append((method, status))
-    )
-    session = Session(cast("Any", Watched(fails)), cast("Any", Anonymous())).observed(observer)
+
+    class Told(Observer):
+        def request_answered(self, method: str, status: int, seconds: float) -> None:
+            reported.append((method, status))
+
+    session = Session(cast("Any", Watched(fails)), cast("Any", Anonymous())).observed(Told())
 
     async def watched() -> None:
         async with session.stream("/api/v1/pods", {}, 1.0) as lines:

@@ -15,6 +15,7 @@ from plimsoll.engine.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.scheduling.extenders.asks import Failure, NodeDocuments
@@ -547,7 +548,7 @@ def test_victims_of_an_extender_are_all_on_the_node(gone: tuple[str, ...]) -> No
     """An extender's answer may name one that has left, and then the node is no candidate."""
     cluster = a_cluster([a_node("n1")], [a_pod(name, node="n1") for name in "ab"])
     victims = [*cluster.pods.values()]
-    here = {each.uid: each for each in victims if each.name not in gone}
+    here: dict[str, PodInfo] = {each.uid: each for each in victims if each.name not in gone}
     asking: Any = SimpleNamespace(cluster=cluster)
 
     assert Consultation._may_go(asking, victims, here) is not bool(gone)
