@@ -149,3 +149,14 @@ def test_without_waiting_the_next_command_is_printed(kubeconfig: Path) -> None:
     """As for other objects that take their time; a time limit without waiting is a mistake."""
     assert drained(kubeconfig, {}, words=()).out.splitlines()[-1].startswith("next: kubectl wait ")
     assert "--timeout needs --wait" in drained(kubeconfig, {}, words=("--timeout", "1h")).err
+
+
+@pytest.mark.parametrize("word", ["--duration=2h", "--time-zone=Europe/Berlin"])
+def test_a_part_of_a_window_without_a_window_is_refused(kubeconfig: Path, word: str) -> None:
+    """Nothing is created."""
+    Maintained.created.clear()
+
+    said = drained(kubeconfig, {}, words=(word,))
+
+    assert "--duration and --time-zone need --window" in said.err
+    assert not Maintained.created
