@@ -1,4 +1,4 @@
-"""What the engine takes from what plugins declare: the default ones by name, and toys that declare oddly."""
+"""Plugins are kept, shared and evaluated together as they declare: the default ones, and odd toys."""
 
 from typing import Any, ClassVar
 

@@ -1,4 +1,4 @@
-"""OfflineCluster against a page of plain code: who waits, who fits nowhere, who left for whom."""
+"""OfflineCluster waits, places and preempts as a page of plain code does."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ ZONE = "topology.kubernetes.io/zone"
 NODES = {"n0": (4, "a"), "n1": (3, "a"), "n2": (3, "b"), "n3": (2, "b")}
 #: By group, the members that it needs and the label that they share.
 GROUPS = {"pair": (2, ""), "trio": (3, ""), "zoned": (2, ZONE)}
-#: The priority of members of groups, which nobody preempts here.
+#: The priority of members of groups, which are no victims here.
 HIGHEST = 20
 KINDS = ("plain", "plain", "apart", "gated", "leaving", "other", "pair", "trio", "zoned", "unknown")
 #: A pod by the number of its name, its cores, priority, kind and the seconds of its creation.
@@ -199,11 +199,11 @@ class Offline(RuleBasedStateMachine):
         for uid in victims:
             del self.placed[uid], self.pods[uid]
         assert self.placed == {uid: node for node in NODES for uid in self.on(node)}
-        self.nobody_waits_who_could_run()
+        self.no_pod_waits_that_could_run()
 
     # -- what must be so -----------------------------------------------------------------------------
 
-    def nobody_waits_who_could_run(self) -> None:
+    def no_pod_waits_that_could_run(self) -> None:
         for uid, pod in self.world.waiting.items():
             name = group_of(pod.pod)
             message = self.world.refusals[uid].message
@@ -292,7 +292,7 @@ class Offline(RuleBasedStateMachine):
             assert self.world.since(uid) == self.arrivals[uid][0]
 
     @invariant()
-    def policies_and_groups_are_told_by_pod(self) -> None:
+    def each_pod_has_its_policy_and_group(self) -> None:
         for pod in self.pods.values():
             is_other = pod.pod.spec.scheduler_name == "another"
             assert self.world.policy_of(pod) == ("" if is_other else "ours")

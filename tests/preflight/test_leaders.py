@@ -110,7 +110,7 @@ def test_one_renewed_lease_of_several_is_a_leader(renewed: tuple[bool, ...]) -> 
 
 @pytest.mark.parametrize("ready", [(1, 1), (1, 0), (0, 1), (0, 0)])
 def test_one_ready_operator_without_a_lease_is_a_leader(ready: tuple[int, ...]) -> None:
-    """It elects nobody, so it leads as soon as it runs."""
+    """It takes part in no election, so it leads as soon as it runs."""
     flag = "--leader-elect=false"
     workloads = [
         workload("Deployment", deployment(name, flag, ready=each))

@@ -1,4 +1,4 @@
-"""Asks mypy about a mutant that no test caught: what `make lint` refuses cannot be merged either."""
+"""Asks mypy about a mutant that no test caught, because a change that mypy refuses is never merged."""
 
 from __future__ import annotations
 

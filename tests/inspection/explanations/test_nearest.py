@@ -170,7 +170,7 @@ def test_so_many_misses_are_shown_each_of_another_kind(limit: int) -> None:
 
 
 def test_one_pod_too_many_in_a_zone_is_as_near_as_a_taint_and_nearer_than_two_lacks() -> None:
-    """Each counts 1; of equals the first by name goes first."""
+    """Each counts 1; of equals, names decide."""
     zone = "topology.kubernetes.io/zone"
     spread = {
         "maxSkew": 1,

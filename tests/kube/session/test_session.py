@@ -221,7 +221,7 @@ async def test_each_watch_is_reported_once(fails: str, status: int) -> None:
 
 
 class Anonymous:
-    """Credentials of nobody."""
+    """No credentials."""
 
     async def authorization(self) -> str:
         return ""
