@@ -1,4 +1,4 @@
-"""Numbers of nodes by their devices, kept by row, equal those that are counted anew."""
+"""Numbers of nodes by their devices, kept by row, equal a count of all."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
