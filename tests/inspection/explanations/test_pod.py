@@ -1,16 +1,22 @@
 """Explanations of pods and nodes on small clusters."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.framework import PluginError
 from plimsoll.inspection.explanations.node import NodeExplanation, explain_node
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation, UnknownObjectError, explain_pod
-from plimsoll.inspection.explanations.waiting_pods import WaitsFor, _why
+from plimsoll.inspection.explanations.waiting_pods import WaitsFor, _kind, _why
+from plimsoll.inspection.measured_usage import measured
 from plimsoll.inspection.state import ClusterState
+from plimsoll.ports.usage import UsageReading
+from plimsoll.snapshots.content import UsageContent
+from plimsoll.testing.builders import a_pod, the_info
 
 Document = dict[str, Any]
 
@@ -326,3 +332,33 @@ def test_a_plan_that_fails_is_said_of_the_node(monkeypatch: pytest.MonkeyPatch) 
     (view,) = node(*drifted(), balancing("Proven")).policies
 
     assert "boom" in view.problem
+
+
+@pytest.mark.parametrize(
+    ("ages", "oldest", "waited"), [((30, 90), 1, 90), ((90, 30), 0, 90), ((-9, -5), 1, 0)]
+)
+def test_a_kind_has_waited_as_long_as_its_oldest_pod(ages: Any, oldest: int, waited: int) -> None:
+    """No time at all where the clocks differ."""
+    state = ClusterState.of(content_of([a_node_document("a")]))
+    moments = [datetime.fromtimestamp(state.now - age, UTC).isoformat() for age in ages]
+    pods = [
+        the_info(a_pod(f"p{at}", namespace="shop", metadata={"creationTimestamp": moment}))
+        for at, moment in enumerate(moments)
+    ]
+
+    found = _kind(state, "Pod shop/p", pods, WaitsFor.ROOM, "")
+
+    assert found.example == f"shop/p{oldest}"
+    assert found.waited_seconds in (waited, waited + 1)  # moments are cut to whole seconds
+
+
+@pytest.mark.parametrize("late_s", [-1.0, 0.0, 1.0])
+def test_usage_counts_if_it_was_read_after_the_last_move(late_s: float) -> None:
+    """An older reading has the load of what has left."""
+    usage = UsageContent(nodes=(UsageReading("n1", {"cpu": 5}, 1_000.0 + late_s, 15.0),), pods=())
+    metrics = {"metricsUtilization": {"source": "KubernetesMetrics"}}
+    spec = RebalancingSpec.model_validate({"strategies": [{"name": "LowNodeUtilization", "args": metrics}]})
+
+    found = measured(usage, spec, {"n1": 1_000.0}, 1_010.0)
+
+    assert found.nodes == ({"n1": {"cpu": 5}} if late_s > 0 else {})
