@@ -73,3 +73,16 @@ def test_of_each_hour_the_largest_memory_is_kept_once(hours: list[list[int]], qu
     peak = float(kept.peaks((0.5, quantile))[0, MEMORY])
 
     assert max(below, current) <= peak <= max(below * GROWTH + FIRST_BUCKET[MEMORY], current)
+
+
+def test_means_hold_when_weights_move_far() -> None:
+    """Old samples weigh next to nothing, in sums and in counts."""
+    kept = UsageHistograms((60.0, 60.0))
+    place = np.array([kept.place("web")])
+    samples = [(0.0, 9e9), (60.0, 5e9), (1_500.0, 4e9), (1_560.0, 2e9), (4_000.0, 1e9)]
+    for now, amount in samples:
+        kept.add(place, np.array([[amount, amount]]), now)
+        weights = [(2.0 ** ((at - now) / 60.0), each) for at, each in samples if at <= now]
+
+        mean = sum(weight * each for weight, each in weights) / sum(weight for weight, _ in weights)
+        assert np.allclose(kept.means()[0], mean, rtol=1e-5)

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, MaintenancePhase, NodeMaintenance
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.model.kinds.metadata import ObjectMeta
-from plimsoll.policies.node_maintenance import selected
+from plimsoll.policies.node_maintenance import policy_of, selected
 from plimsoll.ports.custom_resources import WatchedMaintenance
 from plimsoll.rebalancing.maintenance.progress import (
     MaintenanceFacts,
@@ -177,3 +178,12 @@ def test_a_maintenance_is_read_with_its_status_if_it_has_one(status: dict[str, s
         "spec": {"nodes": ["a"]},
         **({"status": status} if status else {}),
     }
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("possible", [True, False])
+def test_a_maintenance_surges_if_it_wants_and_can(wanted: bool, possible: bool) -> None:
+    policy = policy_of(maintenance(surge=wanted), ["a"], Mode.ENFORCE, may_surge=possible)
+
+    assert policy.spec.rebalancing is not None
+    assert policy.spec.rebalancing.surge is (wanted and possible)
