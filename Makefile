@@ -131,9 +131,9 @@ licences: $(STAMP) ## the licences of what the image is made of; fails for one t
 audit: $(TOOLS) ## ask for known weaknesses of what the image is made of (needs the advisory database)
 	.tools/bin/pip-audit --strict --require-hashes --disable-pip -r requirements-runtime.lock
 
-mutants: $(STAMP) ## mutants of plimsoll, drawn by seed, against the tests that reach them; the survivors by package: [PACKAGE=engine,load] [SINCE=main] [COUNT=30] [SEED=1]; PACKAGE=checker: all of the simulation's checker
+mutants: $(STAMP) ## mutants of plimsoll, drawn by seed, against the tests that reach them; the survivors by package: [PACKAGE=engine,load] [SINCE=main] [COUNT=30] [SEED=1] [FAULTS=tools/planter/second_time.json]; PACKAGE=checker: all of the simulation's checker
 	$(if $(filter checker,$(PACKAGE)),PYTHONPATH=tools:devcluster/src:tests $(BIN)/python -m mutation $(ARGS),\
-	PYTHONPATH=tools:tests $(BIN)/python -m mutants $(if $(PACKAGE),--package $(PACKAGE)) $(if $(filter command line environment,$(origin SINCE)),--since $(SINCE)) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS))
+	PYTHONPATH=tools:tests $(BIN)/python -m mutants $(if $(PACKAGE),--package $(PACKAGE)) $(if $(filter command line environment,$(origin SINCE)),--since $(SINCE)) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS))
 
 planted: $(STAMP) ## faults in rare branches of plimsoll, drawn by seed, and which test finds each; after make coverage: [COUNT=60] [SEED=1] [PACKAGE=engine] [FAULTS=tools/planter/faults.json]
 	PYTHONPATH=tools $(BIN)/python -m planter $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(if $(PACKAGE),--package $(PACKAGE)) $(if $(FAULTS),--faults $(FAULTS)) $(ARGS)

@@ -34,7 +34,8 @@ class Desk:
 
     def __init__(self, *denied: Any) -> None:
         self.clock, self.reviewer = FakeClock(), FakeAccessReviewer(*denied)
-        self.access = Access(self.reviewer, self.clock, RememberingObserver())
+        self.observer = RememberingObserver()
+        self.access = Access(self.reviewer, self.clock, self.observer)
 
     @property
     def changes(self) -> int:
@@ -341,3 +342,17 @@ async def test_a_right_is_reviewed_in_so_many_namespaces_at_most() -> None:
             *[True] * NAMESPACES,
             *[False] * 2,
         ]
+
+
+async def test_a_first_review_that_breaks_is_reported_and_holds_nothing_up() -> None:
+    """The operator begins its work; a right that was never reviewed counts as allowed."""
+    desk = Desk()
+
+    async def breaks(*_: object) -> None:
+        raise RuntimeError("odd")
+
+    desk.access.review = breaks  # type: ignore[method-assign, assignment] # replaced for this test
+    await desk.access.begin()
+
+    assert desk.observer.failures == [("reviewing the operator's rights", "RuntimeError('odd')")]
+    assert not desk.access.is_pending

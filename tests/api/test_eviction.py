@@ -161,4 +161,7 @@ def test_labels_select_by_policy_strategy_node_and_owner() -> None:
         "plimsoll.dev/owner-kind": "ReplicaSet",
         "plimsoll.dev/owner-name": "web",
     }
-    assert len(record_labels(policy="default", strategy="A", from_node="n1")) == 3
+    bundle = record_labels(policy="default", strategy="A", from_node="n1", bundle="run 7/3")
+    assert bundle.pop("plimsoll.dev/bundle") == label_value("run 7/3")
+    assert bundle == record_labels(policy="default", strategy="A", from_node="n1")
+    assert len(bundle) == 3

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -12,7 +14,7 @@ from plimsoll.cli.callers import maintenances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
 
 Obj = dict[str, Any]
 
@@ -149,3 +151,29 @@ def test_without_waiting_the_next_command_is_printed(kubeconfig: Path) -> None:
     """As for other objects that take their time; a time limit without waiting is a mistake."""
     assert drained(kubeconfig, {}, words=()).out.splitlines()[-1].startswith("next: kubectl wait ")
     assert "--timeout needs --wait" in drained(kubeconfig, {}, words=("--timeout", "1h")).err
+
+
+@pytest.mark.parametrize("word", ["--duration=2h", "--time-zone=Europe/Berlin"])
+def test_a_part_of_a_window_without_a_window_is_refused(kubeconfig: Path, word: str) -> None:
+    """Nothing is created."""
+    Maintained.created.clear()
+
+    said = drained(kubeconfig, {}, words=(word,))
+
+    assert "--duration and --time-zone need --window" in said.err
+    assert not Maintained.created
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("2h", 7200), ("90m", 5400), ("2100-01-02T03:04:05Z", None)])
+def test_a_deadline_is_a_moment_or_so_far_ahead(kubeconfig: Path, said: str, seconds: int | None) -> None:
+    """Elsewhere durations count backwards."""
+    Maintained.created.clear()
+    before = time.time()
+    drained(kubeconfig, {}, words=("--deadline", said))
+
+    (created,) = Maintained.created
+    moment = datetime.fromisoformat(created["spec"]["deadline"]).timestamp()
+    if seconds is None:
+        assert created["spec"]["deadline"] == said
+    else:
+        assert before + seconds - 1 <= moment <= time.time() + seconds

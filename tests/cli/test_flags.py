@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
+from typing import Annotated, Any
 
+import click
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -11,6 +14,7 @@ from click.testing import CliRunner
 from cli.refusing_server import kubeconfig_of
 from plimsoll.commands.errors import UserError
 from plimsoll.commands.options import NAMESPACED, OUTPUT, Flag, Options
+from plimsoll.commands.parameters import Argument, Option, parameter
 from plimsoll.commands.verbs import Verb, VerbGroup, application
 from plimsoll.kube.session.credentials import check, loader, present_namespace
 
@@ -118,3 +122,35 @@ def test_colours_are_one_of_three() -> None:
     assert options_of("explain", "pod", "--color", "yes") == (
         "error: --color is 'yes'; allowed: auto, always, never\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "default", "shown"),
+    [(int, 3, True), (str, "a", True), (str, "", False), (str, None, False)],
+)
+def test_help_shows_the_defaults_that_say_something(annotation: Any, default: Any, shown: bool) -> None:
+    option = parameter("limit", Annotated[annotation, Option(help="How many.")], default)
+
+    assert isinstance(option, click.Option)
+    assert option.show_default is shown
+
+
+@pytest.mark.parametrize(
+    ("default", "ending"), [(inspect.Parameter.empty, "  [required]"), ("", ""), (None, "")]
+)
+def test_help_says_which_arguments_are_required(default: Any, ending: str) -> None:
+    argument = parameter("pod", Annotated[str | None, Argument(help="A pod.")], default)
+
+    assert argument.get_help_record(click.Context(click.Command("x")))[1] == f"A pod.{ending}"
+
+
+@pytest.mark.parametrize(
+    ("files", "folders", "shown"), [(True, True, "path"), (True, False, "file"), (False, True, "dir")]
+)
+def test_a_path_says_what_may_be_named(files: bool, folders: bool, shown: str) -> None:
+    declared = Option(help="Where.", file_okay=files, dir_okay=folders)
+
+    option = parameter("place", Annotated[Path, declared], None)
+
+    assert isinstance(option.type, click.Path)
+    assert option.make_metavar(click.Context(click.Command("x"))) == f"<{shown}>"

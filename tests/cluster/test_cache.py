@@ -113,3 +113,18 @@ class CacheMachine(RuleBasedStateMachine):
 
 
 TestCacheMachine = CacheMachine.TestCase
+
+
+@pytest.mark.parametrize(("before", "is_new"), [("", True), ("n1", False), ("n2", True)])
+def test_a_placed_pod_is_new_where_it_was_not_counted(before: str, is_new: bool) -> None:
+    """Also one that was assumed there."""
+    for assumes in (False, True):
+        cache = Cache()
+        for name in ("n1", "n2"):
+            cache.set_node(a_node(name))
+        pod = cache.info(a_pod(cpu="1", node="n1"))
+        if before:
+            (cache.assume if assumes else cache.set_placed)(pod, before)
+
+        assert cache.set_placed(pod, "n1") is is_new
+        assert cache.set_placed(pod, "n1") is False

@@ -7,7 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cluster.invariants import check_book
-from plimsoll.cluster.ingestion import FEWEST, Ingestion, OfTypes, PlacedPodsSubscriber
+from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.ingestion import FEWEST, Ingestion, Mirror, OfTypes, PlacedPodsSubscriber
 from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.watch_events import NodeAdded, PodAdded, PodDeleted
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts
@@ -15,6 +16,7 @@ from plimsoll.model.columns.queue_usage import QUEUE_LABEL, WaitingDemand
 from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import GROUP_LABEL
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.scheduling.orphaned_pods import OrphanedPods
 from plimsoll.testing.builders import a_node, a_pod
@@ -176,3 +178,21 @@ def test_one_pod_that_breaks_a_subscriber_takes_no_other_along() -> None:
     assert picky.seen == [f"p{number}" for number in range(FEWEST) if number != 3]
     assert [where for where, _ in observer.failures] == ["observing default/p3"]
     assert deaf.seen == []
+
+
+def test_one_pod_that_cannot_be_read_takes_no_other_of_its_row_along() -> None:
+    """Those before and behind it are placed, and no longer wait."""
+    observer, cache = RememberingObserver(), Cache()
+    mirror = Mirror(cache, observer)
+    read = cache.info
+
+    def info(pod: Pod) -> PodInfo:
+        if pod.name == "p3":
+            raise ValueError("p3")
+        return read(pod)
+
+    cache.info = info  # type: ignore[method-assign] # for this test
+    mirror.observe_placed(ROW)
+
+    assert {each.name for each in cache.cluster.pods.values()} == {each.name for each in ROW} - {"p3"}
+    assert [each.name for each in mirror.arrived] == [each.name for each in ROW if each.name != "p3"]

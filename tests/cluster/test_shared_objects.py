@@ -1,6 +1,7 @@
 """Objects of shared parts: equal to what was read, and found under the same template."""
 
 import gc
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -269,3 +270,17 @@ def test_a_large_part_goes_with_the_next_line_after_its_pod() -> None:
     shared.let_go()
 
     assert shared.kept["maps"] == 9 + 1
+
+
+@pytest.mark.parametrize("kind", [SharedNodes, SharedPods])
+def test_all_parts_are_let_go(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of each attribute, at each call."""
+    shared, called = kind(), list[str]()
+    parts = {name: each for name, each in vars(shared).items() if isinstance(each, EqualParts)}
+    for name, each in parts.items():
+        monkeypatch.setattr(each, "let_go", partial(called.append, name))
+
+    shared.let_go()
+
+    assert parts
+    assert sorted(called) == sorted(parts)

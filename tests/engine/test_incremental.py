@@ -1,28 +1,49 @@
 """Cached results of a scheduler equal those that a new one computes from scratch."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 
+from engine.toys import Pinned, Pool, Room
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.status import Status
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.read_only_dict import sealed
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.testing.builders import a_cluster
 from plimsoll.testing.drawn_worlds import some_nodes, some_pod
 
-REGISTRY = Registry(IN_TREE)
-PROFILE = build_profile(
-    ProfileConfig("default-scheduler"),
-    REGISTRY,
-    [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items() if name in REGISTRY],
-)
+TOYS: Any = (Room, Pinned, Pool)
+REGISTRY = Registry([*IN_TREE, *TOYS])
+ENABLED = {name: weight for name, weight in DEFAULT_PLUGINS.items() if name in REGISTRY}
+
+
+def a_profile(plugins: Mapping[str, int]) -> Profile:
+    config = ProfileConfig("default-scheduler")
+    return build_profile(config, REGISTRY, [Enabled(name, weight) for name, weight in plugins.items()])
+
+
+SCORING = ("TaintToleration", "NodeAffinity", "NodeResourcesFit", "PodTopologySpread", "InterPodAffinity")
+MORE_SCORING = ("DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality", "VolumeBinding")
+#: Filters of all kinds, of which none scores.
+WITHOUT_POINTS = {name: 0 for name in ENABLED if name not in (*SCORING, *MORE_SCORING)}
+PROFILE = a_profile(ENABLED)
+#: The default, and those whose points are summed in other ways or not at all.
+PROFILES = {
+    "default": PROFILE,
+    "without points": a_profile(WITHOUT_POINTS),
+    "points of rows": a_profile({**WITHOUT_POINTS, "Room": 3, "NodeResourcesBalancedAllocation": 5}),
+    "points that are normalized": a_profile({**WITHOUT_POINTS, "NodeAffinity": 2, "InterPodAffinity": 7}),
+    "toys": a_profile({**ENABLED, "Room": 2, "Pinned": 0, "Pool": 0}),
+}
 
 
 def judged(scheduler: ProfileScheduler, pod: Pod) -> tuple[Status, dict[str, Any], dict[str, int]]:
@@ -41,10 +62,14 @@ class Incremental(RuleBasedStateMachine):
         self.nodes: dict[Any, Any] = {}
         self.pods: dict[Any, Any] = {}
         self.asked: list[Any] = []
-        self.scheduler = ProfileScheduler(PROFILE, a_cluster())
+
+    @initialize(profile=st.sampled_from(sorted(PROFILES)))
+    def begin(self, profile: str) -> None:
+        self.profile = PROFILES[profile]
+        self.scheduler = ProfileScheduler(self.profile, a_cluster())
 
     def fresh(self) -> ProfileScheduler:
-        return ProfileScheduler(PROFILE, a_cluster(self.nodes.values(), self.pods.values()))
+        return ProfileScheduler(self.profile, a_cluster(self.nodes.values(), self.pods.values()))
 
     @rule(nodes=some_nodes())
     def nodes_come_or_change(self, nodes: Any) -> None:
@@ -76,8 +101,11 @@ class Incremental(RuleBasedStateMachine):
         if pod is not None:
             self.scheduler.cluster.displace(pod.uid)
 
-    @rule(pod=some_pod())
-    def another_pod_asks(self, pod: Any) -> None:
+    @rule(pod=some_pod(), pin=st.sampled_from(["", "", "n0", "gone"]))
+    def another_pod_asks(self, pod: Any, pin: str) -> None:
+        if pin:
+            metadata = replace(pod.metadata, labels={**pod.metadata.labels, "pin": pin})
+            pod = sealed(replace(pod, metadata=metadata))
         self.asked = [*self.asked[-2:], pod]
 
     @invariant()
@@ -94,9 +122,12 @@ class Incremental(RuleBasedStateMachine):
 
             assert (kept.outcome, kept.message, kept.total) == (new.outcome, new.message, new.total)
             assert (kept.feasible, kept.ties) == (new.feasible, new.ties)
+            assert (kept.no_node_helps, kept.diagnosis) == (new.no_node_helps, new.diagnosis)
             if kept.outcome is AttemptOutcome.SCHEDULED and kept.total is not None:
                 assert judged(fresh, pod)[2][kept.node] == kept.total
 
 
 TestIncremental = Incremental.TestCase
-TestIncremental.settings = settings(stateful_step_count=20, suppress_health_check=list(HealthCheck))
+TestIncremental.settings = settings(
+    max_examples=40, stateful_step_count=20, suppress_health_check=list(HealthCheck)
+)

@@ -9,6 +9,7 @@ from plimsoll.inspection.explanations.pod import explain_pod
 from plimsoll.inspection.explanations.pod_group import explain_pod_group
 from plimsoll.inspection.queue_shares import queue_shares
 from plimsoll.inspection.state import ClusterState
+from plimsoll.toolkit.scheduling.fair_shares import QueueAccount
 
 
 def in_queue(name: str, queue: str, node: str = "", cpu: str = "1", **labels: str) -> Document:
@@ -89,3 +90,16 @@ def test_a_cluster_without_queues_says_where_they_are_written() -> None:
 
     assert queue_shares(state).summary == "no policy has queues: see spec.scheduling.fairShare"
     assert explain_pod(state, "shop", "p").queue is None
+
+
+@pytest.mark.parametrize(
+    ("used", "deserved", "borrowed"),
+    [
+        ({"cpu": 3}, {"cpu": 1}, {"cpu": 2}),
+        ({"cpu": 1}, {"cpu": 1}, {}),
+        ({"gpu": 1}, {"cpu": 1}, {"gpu": 1}),
+        ({}, {"cpu": 1}, {}),
+    ],
+)
+def test_what_is_not_deserved_is_borrowed(used: Any, deserved: Any, borrowed: Any) -> None:
+    assert QueueAccount("web", "", used, {}, {}, {}, deserved, 0.0).borrowed == borrowed

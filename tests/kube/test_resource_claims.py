@@ -5,10 +5,12 @@ from typing import Any, cast
 import orjson
 
 from devices.builders import DRIVER, a_claim
+from plimsoll.devices.pod_claims import is_owned
 from plimsoll.kube.resource_claims import ResourceClaims, allocation_json
 from plimsoll.model.decoding import convert
-from plimsoll.model.kinds.resource_claim import AllocationResult, Consumer, ResourceClaimStatus
+from plimsoll.model.kinds.resource_claim import AllocationResult, Consumer, ResourceClaim, ResourceClaimStatus
 from plimsoll.ports.writes import WriteOutcome
+from plimsoll.testing.builders import a_pod
 
 ALLOCATION: dict[str, Any] = {
     "devices": {
@@ -82,3 +84,17 @@ async def test_another_claim_of_the_name_is_not_the_claim() -> None:
 
     assert answer.result.verdict is WriteOutcome.GONE
     assert answer.claim is None
+
+
+async def test_claims_are_looked_for_where_the_pod_is() -> None:
+    """In its namespace; the one that it controls by uid, not one of a pod that had its name."""
+    session = _Session()
+
+    await ResourceClaims(cast("Any", session)).find(a_pod("p", namespace="b"))
+
+    ((method, path, _, _),) = session.sent
+    assert (method, path) == ("GET", "/apis/resource.k8s.io/v1/namespaces/b/resourceclaims")
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "controller": True}
+    for uid, is_its in (("uid-b-p", True), ("another", False)):
+        claim = convert(ResourceClaim, {"metadata": {"ownerReferences": [{**owner, "uid": uid}]}})
+        assert is_owned(claim, a_pod("p", namespace="b")) is is_its

@@ -79,6 +79,8 @@ async def test_a_single_candidate_leads_immediately_and_stays() -> None:
 
             assert one.may_write
             assert one.fence.seconds_left() > 7.9
+            assert clock.now() - 2.5 < leases.lease.renewed <= clock.now()
+        assert leases.lease.acquired < leases.lease.renewed
 
 
 async def test_a_second_candidate_stands_by_until_the_first_is_gone() -> None:

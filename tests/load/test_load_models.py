@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -111,3 +112,30 @@ def test_a_resource_that_a_node_lacks_changes_by_no_share() -> None:
         assert found is not None
         assert found.resources.keys() == known
         assert change_of(cluster, cluster.index(LoadBook), pod, source) is None
+
+
+@pytest.mark.parametrize(("taken", "counts"), [(134.0, False), (135.0, True), (136.0, True)])
+def test_a_reading_counts_if_its_window_began_with_the_thing(taken: float, counts: bool) -> None:
+    """Since 120 s there is another thing of this name; a window of 15 s that ends at 135 s is its own."""
+    levels = SmoothedReadings(60.0)
+    levels.add(LoadReadings.of([LoadReading("a", 10, 10, 100.0, 15.0)]))
+    levels.restart(levels.places["a"], 120.0)
+
+    assert len(levels.add(LoadReadings.of([LoadReading("a", 10, 10, taken, 15.0)]))) == counts
+
+
+@pytest.mark.parametrize("kept", [set(), {"a"}, {"a", "b"}, {"a", "b", "c"}])
+def test_readings_that_are_kept_stay_however_old(kept: set[str]) -> None:
+    """The others go, each with its own numbers."""
+    levels = SmoothedReadings(60.0)
+    names = ["a", "b", "c", "d", "e", "young"]
+    times = {name: 900.0 if name == "young" else 100.0 for name in names}
+    readings = [LoadReading(name, at, at, times[name], 15.0) for at, name in enumerate(names)]
+    levels.add(LoadReadings.of(readings))
+
+    levels.forget(500.0, kept)
+
+    stay = [name for name in names if name in kept or name == "young"]
+    assert [*levels.places] == stay
+    for name in stay:
+        assert levels.level[levels.places[name]].tolist() == [names.index(name)] * 2

@@ -1,11 +1,15 @@
 """Readings of what is gone are dropped after a while, and of what lives never, as in a plain model."""
 
+import math
 from typing import Any
 
+import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from load.test_load_book import MILLI, observed, pod_of
+from plimsoll.load.readings import MEMORY
+from plimsoll.load.usage_histograms import FIRST_BUCKET, GROWTH, HOUR_S, UsageHistograms
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.testing.builders import a_node
 from plimsoll.usage.load_keeper import GONE_S, LOOK_S, LoadKeeper
@@ -49,3 +53,36 @@ def test_readings_go_when_their_pod_has_been_gone_for_a_while(steps: Any) -> Non
 
         assert {key.removeprefix("default/") for key in keeper.pods.places} == set(read)
         assert list(keeper.nodes.places) == ["n1"]
+
+
+HOURS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=3), min_size=1, max_size=5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(HOURS, st.sampled_from([0.1, 0.45, 0.9]))
+def test_of_each_hour_the_largest_memory_is_kept_once(hours: list[list[int]], quantile: float) -> None:
+    """The hour that is not over counts as well, until it is."""
+    kept = UsageHistograms((1e9, 1e9))  # nothing decays here
+    place = np.array([kept.place("web")])
+    for hour, amounts in enumerate(hours):
+        for minute, amount in enumerate(amounts):
+            kept.add(place, np.array([[1e9, amount * 1e9]]), hour * HOUR_S + minute * 60.0)
+    *over, current = [max(amounts) * 1e9 for amounts in hours]
+    below = sorted(over)[math.ceil(quantile * len(over) - 1e-6) - 1] if over else 0.0
+
+    peak = float(kept.peaks((0.5, quantile))[0, MEMORY])
+
+    assert max(below, current) <= peak <= max(below * GROWTH + FIRST_BUCKET[MEMORY], current)
+
+
+def test_means_hold_when_weights_move_far() -> None:
+    """Old samples weigh next to nothing, in sums and in counts."""
+    kept = UsageHistograms((60.0, 60.0))
+    place = np.array([kept.place("web")])
+    samples = [(0.0, 9e9), (60.0, 5e9), (1_500.0, 4e9), (1_560.0, 2e9), (4_000.0, 1e9)]
+    for now, amount in samples:
+        kept.add(place, np.array([[amount, amount]]), now)
+        weights = [(2.0 ** ((at - now) / 60.0), each) for at, each in samples if at <= now]
+
+        mean = sum(weight * each for weight, each in weights) / sum(weight for weight, _ in weights)
+        assert np.allclose(kept.means()[0], mean, rtol=1e-5)

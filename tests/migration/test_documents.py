@@ -3,7 +3,7 @@
 import pytest
 
 from migration.checks import CHECKS, PLUGINS
-from plimsoll.migration.conversion import convert_documents
+from plimsoll.migration.conversion import _unique, convert_documents
 from plimsoll.migration.documents import DEEPEST, LONGEST_FILE, MOST_VALUES, MigrationError, read_documents
 
 V2 = "apiVersion: descheduler/v1alpha2\nkind: DeschedulerPolicy\n"
@@ -72,6 +72,11 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
             V2.encode() + b"metricsProviders: [{source: Prometheus, prometheus: {url: 'http://u:p@x'}}]",
             "a policy takes an address like",
             id="credentials-in-a-url",
+        ),
+        pytest.param(
+            V2.encode() + b"profiles: [{name: p, plugins: {deschedule: {enabled: [RemoveDuplicates]}}}]\n",
+            'profiles[0].plugins.deschedule.enabled[0]: there is no plugin "RemoveDuplicates" for it',
+            id="enabled-at-the-other-point",
         ),
         pytest.param(
             SCHEDULER.encode() + b"profiles: {}\n", "profiles: it is not a list", id="profiles-an-object"
@@ -190,3 +195,12 @@ def test_anchors_and_merges_are_followed() -> None:
 
     assert document.body["more"] == {"x": 1, "y": 3}
     assert document.body["again"] == {"x": 1, "y": 2}
+
+
+def test_names_are_unique_and_short_enough() -> None:
+    """Two hundred characters at most, with a number behind those that come again."""
+    names: set[str] = set()
+    found = [_unique(each, names) for each in ("a" * 300, "a" * 200, "a" * 199 + "!", "A_b", "a-b", "--")]
+
+    assert found == ["a" * 200, "a" * 200 + "-2", "a" * 199, "a-b", "a-b-2", "converted"]
+    assert names == set(found)

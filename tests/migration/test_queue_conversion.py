@@ -71,6 +71,10 @@ def test_queues_of_kueue() -> None:
         },
     }
     told = {(each.change, each.source.rpartition(".")[2]) for each in found.report}
+    weights = [
+        each.change is FieldChange.DEFAULT_DIFFERS for each in found.report if each.source.endswith("weight")
+    ]
+    assert weights == [False, True]
     for field in ("lendingLimit", "stopPolicy", "name", "borrowingLimit"):
         assert (FieldChange.NO_COUNTERPART, field) in told
     assert (FieldChange.DEFAULT_DIFFERS, "weight") in told

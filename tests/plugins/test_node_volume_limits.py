@@ -122,3 +122,13 @@ class TestConformance(FilterPluginConformance):
     pods = tuple({"namespace": "default", "volumes": mounting(f"c{number}")} for number in range(2))
     objects = stored(one_fits)
     test_what_helps_a_rejected_pod_requeues_it = None  # type: ignore[assignment] # left out
+
+
+def test_a_claim_behind_other_volumes_counts(cluster: Cluster) -> None:
+    """Whatever stands before it."""
+    claim = {"name": "c", "persistentVolumeClaim": {"claimName": "gone"}}
+    volumes: Any = [{"name": "tmp", "emptyDir": {}}, claim]
+    for listed in (volumes, volumes[::-1]):
+        pod = cluster.templates.info(a_pod(volumes=listed))
+        answer = NodeVolumeLimits(NoArgs()).pre_filter(CycleState(), pod, Snapshot(cluster))
+        assert answer is SUCCESS

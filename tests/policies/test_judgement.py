@@ -1,12 +1,18 @@
 """Policies that ask for the same scheduler name or another order, and the events about what is wrong."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
 from plimsoll.policies.judgement import divide
+from plimsoll.policies.rebalancing_rules import read
+from plimsoll.policies.scheduler_names import is_served
 from plimsoll.policy_controller.warnings import PolicyWarnings
+from plimsoll.testing.builders import a_pod
 
 ORDER, OTHER = ("PrioritySort", None), ("FairShare", "args")
 
@@ -77,3 +83,32 @@ def test_an_event_is_due_while_its_problem_lasts(updates: list[dict[str, str]], 
 
     assert [each.text for each in warnings.due(policy)] == due
     assert not [*warnings.due(policy)]
+
+
+@pytest.mark.parametrize("hours", [(), (3,), (15,), (3, 15), (15, 3), (15, 16)])
+def test_a_rule_is_open_in_each_of_its_windows(hours: tuple[int, ...]) -> None:
+    """Also where another one is closed; without any, always."""
+    now = datetime(2026, 1, 31, 3, 30, tzinfo=UTC)
+    windows = [{"schedule": f"0 {hour} * * *", "duration": "1h"} for hour in hours]
+    spec: dict[str, Any] = {"windows": windows, "maxMovesPerHour": 1}
+    rule = read(RebalancingRule(metadata=ObjectMeta(name="r", namespace="a"), spec=spec))
+
+    assert rule.is_open(now) is (not hours or 3 in hours)
+    assert (rule.opens(now) is None) is rule.is_open(now)
+    assert bool(rule.present("r", now).forbids) is not rule.is_open(now)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "served"),
+    [
+        ("PodScheduled", "Unschedulable", True),
+        ("PodScheduled", "SchedulerError", True),
+        ("PodScheduled", "SchedulingGated", False),
+        ("Ready", "Unschedulable", False),
+    ],
+)
+def test_a_scheduler_is_known_by_what_only_schedulers_write(kind: str, reason: str, served: bool) -> None:
+    """The API server writes that a pod is gated."""
+    conditions = [{"type": kind, "status": "False", "reason": reason}]
+
+    assert is_served(a_pod(status={"conditions": conditions})) is served

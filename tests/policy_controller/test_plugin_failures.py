@@ -1,6 +1,6 @@
 """Plugins that fail are named in the status of the policies that use them."""
 
-from plimsoll.policies.profiles import SENTENCE, PluginFailures
+from plimsoll.policies.profiles import SENTENCE, SLOW_CALLS, SLOW_S, PluginFailures
 from plimsoll.timing.signal import Signal
 
 
@@ -46,3 +46,24 @@ def test_each_new_kind_of_failure_is_reported_once() -> None:
 
     assert conditions.count == 2
     assert len(failures.of({"A"})) == 2
+
+
+def test_slow_calls_in_a_row_are_reported_when_they_begin_to_count_and_when_they_end() -> None:
+    """Each of these changes the conditions of policies once; fewer in a row change nothing."""
+    conditions = Signal()
+    failures = PluginFailures(conditions, {"Ours"})
+
+    def called(*seconds: float, plugin: str = "A", point: str = "filter") -> tuple[int, bool]:
+        for each in seconds:
+            failures.plugin_called(plugin, point, False, each)  # noqa: FBT003 - as the engine calls it
+        return conditions.count, bool(failures.slow({"A", "Ours"}))
+
+    slow, fast = 2 * SLOW_S, SLOW_S
+    assert called(*[slow] * (SLOW_CALLS - 1)) == (0, False)
+    assert called(fast) == (0, False)
+    assert called(*[slow] * SLOW_CALLS) == (1, True)
+    assert called(slow) == (1, True)
+    assert called(fast) == (2, False)
+    assert called(fast) == (2, False)
+    assert called(*[slow] * SLOW_CALLS, plugin="Ours") == (2, False)
+    assert called(*[slow] * SLOW_CALLS, point="bind") == (2, False)

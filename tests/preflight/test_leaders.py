@@ -108,6 +108,19 @@ def test_one_renewed_lease_of_several_is_a_leader(renewed: tuple[bool, ...]) -> 
     assert _leads(survey) is any(renewed)
 
 
+@pytest.mark.parametrize("ready", [(1, 1), (1, 0), (0, 1), (0, 0)])
+def test_one_ready_operator_without_a_lease_is_a_leader(ready: tuple[int, ...]) -> None:
+    """It takes part in no election, so it leads as soon as it runs."""
+    flag = "--leader-elect=false"
+    workloads = [
+        workload("Deployment", deployment(name, flag, ready=each))
+        for name, each in zip(("plimsoll", "second"), ready, strict=True)
+    ]
+    survey: Any = SimpleNamespace(leases={}, installed=installations(workloads), now=NOW)
+
+    assert _leads(survey) is any(ready)
+
+
 def test_an_operator_outside_of_the_cluster() -> None:
     """Its lease has our name; who holds it is a host."""
     assert judged({("kube-system", "plimsoll"): held("laptop_1")}) == [

@@ -13,7 +13,7 @@ from plimsoll.check.record_guard import AdmissionPolicies, judged_record_guard
 from plimsoll.check.server import NEWEST, OLDEST, judged_version
 from plimsoll.preflight.findings import Level
 from plimsoll.preflight.rights import service_account
-from plimsoll.preflight.workloads import RunningWorkload
+from plimsoll.preflight.workloads import RunningWorkload, image_words
 
 OURS = service_account("plimsoll", "plimsoll", "a test")
 (RULE,) = POLICY["spec"]["matchConstraints"]["resourceRules"]
@@ -102,3 +102,17 @@ def test_programs_and_flags_of_commands_are_read_as_by_hand(commands: Any) -> No
 
     assert found.programs == programs
     assert found.flag("--config") == (config or [""])[0]
+
+
+@pytest.mark.parametrize(
+    ("image", "words"),
+    [
+        ("localhost/team/app:1", ["team", "app"]),
+        ("registry:5000/app", ["app"]),
+        ("a.example/localhost", ["localhost"]),
+        ("team/localhost", ["team", "localhost"]),
+        ("app", ["app"]),
+    ],
+)
+def test_the_words_of_an_image_are_those_behind_its_registry(image: str, words: list[str]) -> None:
+    assert list(image_words(image)) == words

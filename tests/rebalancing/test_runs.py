@@ -30,6 +30,7 @@ async def test_a_run_that_breaks_off_is_reported() -> None:
     compute = scene.computer.compute
 
     async def breaks(_: Callable[..., Any]) -> None:
+        scene.clock.ahead_s -= 3600.0  # the wall clock is set back meanwhile
         raise ZeroDivisionError("a plugin's")
 
     async with scene.running(a_policy()):
@@ -40,6 +41,7 @@ async def test_a_run_that_breaks_off_is_reported() -> None:
         assert last["result"] == "Crashed"
         assert last["message"] == 'the run broke off: ZeroDivisionError("a plugin\'s")'
         assert status(scene)["counts"] is None, "those were of another run"
+        assert last["completionTime"] >= last["startTime"]
         assert list(scene.rebalancers.troubles(POLICY)) == ["RunFailed"]
 
         scene.computer.compute = compute  # type: ignore[method-assign] # replaced for this test

@@ -94,3 +94,9 @@ async def _play(story: list[Step]) -> None:
         await settled()
         assert ran == plain.ran
     timetable.stop()
+    timetable.set("hourly", Schedule(cron="0 * * * *"), job, list[str]().append)
+    timetable.hasten("hourly", timedelta(minutes=1))
+    clock.time += 7200.0
+    timer.call_due()
+    await settled()
+    assert ran == plain.ran  # a timetable that has ended starts nothing

@@ -88,6 +88,7 @@ async def test_a_victim_that_is_not_bound_yet_is_called_off() -> None:
 
     assert await stage.make_room("a", "b")
 
+    assert await Stage(waiting=["a"]).make_room("a")
     assert stage.called_off == [("uid-default-a", "", "preempted")]
     assert stage.preemptor.victims == ["b"]
     assert stage.recorder.said("Preempted")[0].endswith("on node n1 (in kube-scheduler memory).")

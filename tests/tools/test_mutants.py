@@ -15,11 +15,24 @@ from distributions import package_of
 from mutants.equivalents import PLACE, Equivalent, Equivalents
 from mutants.functions import Functions
 from mutants.hunt import Outcome, Verdict
-from mutants.mutant import Mutant, drawn, found_again, is_sound, modules, mutants_of, shares, text_with
+from mutants.mutant import (
+    Mutant,
+    drawn,
+    found_again,
+    is_sound,
+    listed,
+    modules,
+    mutants_of,
+    shares,
+    text_with,
+)
 from mutants.results import Results
+from planter import faults
 
 ROOT = Path(__file__).parents[2]
 PATH = "client/plimsoll/cluster/book.py"
+#: The folder of the lists of faults.
+PLANTER = ROOT / "tools/planter"
 
 
 def changes(source: str) -> set[tuple[str, str, str]]:
@@ -179,6 +192,19 @@ def test_mutants_are_found_again_where_their_lines_moved_and_not_where_they_are_
     assert not found_again(moved, {path: "def f(): pass\n"})
 
 
+def test_listed_faults_are_mutants_where_their_lines_are_now() -> None:
+    wanted = [each for name in ("second_time", "faults") for each in faults.read(PLANTER / f"{name}.json")]
+    found = listed(wanted, ROOT)
+    assert len(found) > 0.9 * len(wanted)
+    for each in found:
+        text = (ROOT / each.path).read_text(encoding="utf-8")
+        assert is_sound(each, text)
+        assert each.after in text_with(each, text)
+        assert text_with(each, text).splitlines()[: each.line - 1] == text.splitlines()[: each.line - 1]
+    gone = replace(wanted[0], old=("no module has this",))
+    assert not listed([gone], ROOT)
+
+
 @pytest.mark.parametrize(
     ("count", "expected"),
     [
@@ -241,17 +267,19 @@ def mutant(line: int = 2, package: str = "cluster") -> Mutant:
 
 
 def test_results_are_by_package_the_worst_first_without_those_that_are_equivalent(tmp_path: Path) -> None:
-    wanted = [mutant(2), mutant(3), mutant(4, "load"), mutant(5, "load"), mutant(6, "load")]
+    wanted = [mutant(2), mutant(3), *(mutant(line, "load") for line in (4, 5, 6, 7))]
     results = Results(tmp_path / "results.json", Equivalents({wanted[4].key: "the same"}), list[str]().append)
-    for each, outcome in zip(wanted[:4], ("caught", "caught", "survived", "caught"), strict=True):
-        results.tell(Verdict(each, Outcome(outcome)))
+    ends = ("caught", "caught", "survived", "caught", None, "refused by types")
+    for each, outcome in zip(wanted, ends, strict=True):
+        if outcome:
+            results.tell(Verdict(each, Outcome(outcome)))
     rows = [each for each in results.summary(wanted).splitlines() if each.startswith("|")]
     assert rows[2:] == [
-        "| load | 1 | 1 | 1 | 50 % |",
-        "| cluster | 2 | 0 | 0 | 100 % |",
-        "| all | 3 | 1 | 1 | 75 % |",
+        "| load | 1 | 1 | 1 | 1 | 67 % |",
+        "| cluster | 2 | 0 | 0 | 0 | 100 % |",
+        "| all | 3 | 1 | 1 | 1 | 80 % |",
     ]
-    assert results.percent(wanted) == 75
+    assert results.percent(wanted) == 80
     again = Results(results.place, Equivalents({}), print)
     assert again.waiting(wanted) == [wanted[4]]
     again.forget_survivors()
@@ -325,7 +353,7 @@ def tell(end):
 errors = os.dup(2)
 def progress(line):
     os.write(errors, line.encode() + b"\\n")
-hunt = Hunt(Reach(root, root / "reach"), wanted, Limits(6, 2), 2, tell, progress)
+hunt = Hunt(Reach(root, root / "reach"), wanted, Limits(0, 2, 6), 2, tell, progress)
 pytest.main(["-q", "-s", "-W", "ignore", "-p", "hypothesis_suite", str(root / "tests")], plugins=[hunt])
 """
 

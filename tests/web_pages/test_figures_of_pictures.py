@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from inspection.contents import a_node_document, a_pod_document, content_of
 from plimsoll.inspection.state import ClusterState
-from plimsoll.web_pages.heat_map import OVER, STEPS, step_of
-from plimsoll.web_pages.move_arrows import DRAWN, ROW, move_arrows
+from plimsoll.web_pages.heat_map import NAMED, OVER, STEPS, HeatMap, step_of
+from plimsoll.web_pages.move_arrows import DRAWN, ROW, _width, move_arrows
 from plimsoll.web_pages.pod_index import pod_index
 from plimsoll.web_pages.time_line import HEIGHT, WIDTH, time_line
 
@@ -94,3 +96,15 @@ def test_the_largest_pods_of_a_node_are_listed_first_and_those_without_requests_
     index = pod_index(ClusterState.of(content_of([a_node_document("n"), *documents])), [], [])
 
     assert [row[0].rpartition("/")[2] for row in index["pods"]] == ["c", "b", "a", "d"]
+
+
+def test_a_column_without_names_has_no_width() -> None:
+    assert _width(()) == 0
+    assert _width([("ab", 1)]) < _width([("abc", 1)])
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_nodes_have_names_as_long_as_they_are_few(more: int) -> None:
+    tiles: Any = [None] * (NAMED + more)
+
+    assert HeatMap("cpu", tiles).named is (more <= 0)

@@ -150,3 +150,22 @@ async def test_replicas_are_written_through_the_subresource_at_the_version_that_
         "metadata": {"uid": "uid-Deployment/web", "resourceVersion": "7"},
         "spec": {"replicas": 3},
     }
+
+
+@pytest.mark.parametrize("namespace", ["", "shop"])
+async def test_autoscalers_are_those_of_a_namespace_or_all(
+    told: tuple[ToldServer, Session], namespace: str
+) -> None:
+    """By what they scale."""
+    server, session = told
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    scaler = {"metadata": {"name": "h", "namespace": "shop"}, "spec": {"scaleTargetRef": reference}}
+    server.then({"metadata": {}, "items": [scaler]})
+
+    answer, found = await DeploymentRollouts(session).autoscaled(namespace)
+
+    assert answer.is_done
+    assert found == {"Deployment shop/web": "h"}
+    ((_, path, _, _),) = server.requests
+    place = f"namespaces/{namespace}/" if namespace else ""
+    assert path == f"/apis/autoscaling/v2/{place}horizontalpodautoscalers?limit=500"

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,10 +17,12 @@ from affected_tests import SLOW, distances, importers_of, is_test
 from distributions import package_of
 from mutants import mutant as mutants
 from mutants.equivalents import Equivalents
-from mutants.hunt import Hunt, Limits
+from mutants.hunt import Hunt, Limits, Outcome, Verdict
 from mutants.mutant import Mutant
 from mutants.reach import Reach
 from mutants.results import Results
+from mutants.typed import complaint
+from planter import faults
 
 ROOT = Path(__file__).parents[2]
 #: Where what is known of tests and the last results lie.
@@ -54,6 +57,8 @@ def main() -> int:
         help="seconds of processor time for the cheapest tests that reach a line, and for the dearest",
     )
     add("--module-s", type=float, default=2.0, help="the same for others that reach its module")
+    add("--faults", type=Path, help="draw nothing; try the faults of this list, as the planter keeps them")
+    add("--wide-s", type=float, default=15.0, help="the same for the rest that reach the line of a survivor")
     add("--files", type=int, default=0, help="so many test files at most, the nearest; 0: all")
     add("--floor", type=float, default=0.0, help="fail when fewer percent are caught")
     add("--jobs", type=int, default=os.cpu_count() or 1)
@@ -71,6 +76,8 @@ def main() -> int:
     if given.again:
         wanted = mutants.found_again(results.mutants(), texts)
         results.forget_survivors()
+    elif given.faults:
+        wanted = mutants.listed(faults.read(given.faults), ROOT)
     else:
         wanted = mutants.drawn(texts, given.count, given.seed)
     portion = [each for each in given.portion.split(",") if each]
@@ -81,9 +88,9 @@ def main() -> int:
         hunt = Hunt(
             Reach(ROOT, FOLDER / "reach"),
             waiting,
-            Limits(given.line_s, given.module_s),
+            Limits(given.line_s, given.module_s, given.wide_s),
             given.jobs,
-            results.tell,
+            lambda verdict: results.tell(typed(verdict)),
             lambda text: os.write(errors, f"{text}\n".encode()),
         )
         files = candidates(waiting, given.files)
@@ -93,6 +100,14 @@ def main() -> int:
             pytest.main([*own, *files], plugins=[hunt])
     sys.stdout.write(results.summary(wanted))
     return int(results.percent(wanted) < given.floor)
+
+
+def typed(verdict: Verdict) -> Verdict:
+    """The same verdict, unless mypy refuses what no test has caught."""
+    if verdict.outcome not in (Outcome.SURVIVED, Outcome.NOT_REACHED):
+        return verdict
+    why = complaint(verdict.mutant, ROOT, FOLDER / "types")
+    return replace(verdict, outcome=Outcome.REFUSED, by=why) if why else verdict
 
 
 def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:

@@ -2,7 +2,8 @@
 
 The process that has collected the tests forks one for each mutant, plants it there, and runs the tests that
 reach its line, the nearest and cheapest first, then others that reach its module. The first failure ends it.
-A test that also fails without the mutant finds nothing.
+One that survives is tried against the rest of those that reach its line, some of each file in turn. A test
+that also fails without the mutant finds nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import contextlib
 import os
 import resource
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
@@ -41,6 +43,7 @@ class Outcome(StrEnum):
     """What became of a mutant."""
 
     CAUGHT = "caught"
+    REFUSED = "refused by types"
     SURVIVED = "survived"
     NOT_REACHED = "not reached"
     NOT_PLANTED = "not planted"
@@ -53,7 +56,7 @@ class Verdict:
     Attributes:
         mutant: What was planted.
         outcome: What became of it.
-        by: The test that found it, and how if it does not end.
+        by: The test that found it, and how if it does not end; what mypy says of one that is refused.
         ran: How many tests ran.
         left: How many tests reach the line, but there was no time left for them.
         spent_s: Seconds of processor time.
@@ -74,10 +77,12 @@ class Limits:
     Attributes:
         line_s: For the cheapest of those that reach its line, and for the dearest.
         module_s: For others that reach its module.
+        wide_s: For the rest of those that reach the line of one that has survived.
     """
 
     line_s: float
     module_s: float
+    wide_s: float
 
 
 @dataclass(slots=True)
@@ -87,7 +92,7 @@ class Trial:
     Attributes:
         mutant: What is planted.
         tests: What runs, in order.
-        left: How many reach the line, but cost too much.
+        rest: Others that reach the line, of which some run if it survives.
         is_reached: Whether a test reaches the line in its own process.
         is_planted: Whether the mutant is planted; without it, the last test of another trial runs again.
         spent_s: Seconds of processor time of the trials before it.
@@ -97,7 +102,7 @@ class Trial:
 
     mutant: Mutant
     tests: list[str]
-    left: int = 0
+    rest: list[str] = field(default_factory=list)
     is_reached: bool = True
     is_planted: bool = True
     spent_s: float = 0.0
@@ -212,14 +217,18 @@ class Hunt:
         ran = end.said[-1] + 1
         test = trial.tests[ran - 1]
         if end.status == DONE and trial.is_planted:
+            if not trial.ran and (more := self._affordable(trial.rest, self.limits.wide_s)):
+                rest = trial.rest[len(more) :]
+                return Trial(trial.mutant, more, rest, spent_s=trial.spent_s, ran=ran)
             outcome = Outcome.SURVIVED if trial.is_reached else Outcome.NOT_REACHED
-            self.tell(Verdict(trial.mutant, outcome, "", ran, trial.left, trial.spent_s))
+            self.tell(Verdict(trial.mutant, outcome, "", trial.ran + ran, len(trial.rest), trial.spent_s))
             return None
         if end.status == DONE:  # it passes without the mutant
             self.tell(Verdict(trial.mutant, Outcome.CAUGHT, trial.how + test, trial.ran, 0, trial.spent_s))
             return None
         if trial.is_planted:
             how = "" if end.status == FAILED else "does not end: "
+            ran += trial.ran
             return Trial(trial.mutant, [test], is_planted=False, spent_s=trial.spent_s, ran=ran, how=how)
         self._broken.add(test)
         following = self.trial_of(trial.mutant)
@@ -249,14 +258,24 @@ class Hunt:
         tests = self._affordable(taken, self.limits.line_s)
         dear = sorted(set(taken).difference(tests), key=lambda name: -known[name].cost_s)
         tests += self._affordable([each for each in dear if each.startswith(homes[1])], self.limits.line_s)
-        left = len(taken) - len(tests)
+        rest = self._in_turn(set(taken).difference(tests), order)
         # Also where no test reaches the line: what a forked process runs is not measured.
         if others := [each for each in ordered if each not in near]:
             tests += self._affordable(others, self.limits.module_s)
-        return Trial(mutant, tests, left, is_reached=bool(taken))
+        return Trial(mutant, tests, rest, is_reached=bool(taken))
+
+    def _in_turn(self, tests: set[str], order: Callable[[str], tuple[object, ...]]) -> list[str]:
+        """The first of each file, then the second of each: files that look alike find alike."""
+        place: Counter[str] = Counter()
+        turns: list[tuple[int, int, str]] = []
+        for each in sorted(tests, key=order):
+            file = each.partition("::")[0]
+            turns.append((place[file], len(turns), each))
+            place[file] += 1
+        return [each for _, _, each in sorted(turns)]
 
     def _affordable(self, tests: list[str], limit_s: float) -> list[str]:
-        """The first tests whose cost stays below a limit, and at least one."""
+        """The first tests whose cost stays below a limit, and at least one if there is any."""
         spent_s = 0.0
         found: list[str] = []
         for each in tests:

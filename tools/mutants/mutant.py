@@ -13,6 +13,7 @@ from pathlib import Path
 import distributions
 from distributions import package_of
 from mutants.operators import is_usual, mutations
+from planter import faults
 
 #: The fewest mutants of a package in a sample of all.
 FEWEST = 4
@@ -185,6 +186,28 @@ def found_again(earlier: Iterable[Mutant], texts: dict[str, str]) -> list[Mutant
             places = [other for other in alike if other.key == each.key]
             found += [min(places, key=lambda other: abs(other.line - each.line))] if places else []
     return sorted(found, key=lambda each: (each.path, each.line))
+
+
+def listed(planned: Iterable[faults.Fault], root: Path) -> list[Mutant]:
+    """Faults of a list of the planter's as mutants where their lines are now, but for those that are gone."""
+    found = []
+    for fault in planned:
+        if (place := faults.place_of(fault, root)) is None:
+            continue
+        text = (root / place.path).read_text(encoding="utf-8")
+        lines = text.splitlines(keepends=True)
+        first, last = place.line - 1, place.line - 1 + len(fault.old)
+        head, old, tail = (
+            "".join(each).encode() for each in (lines[:first], lines[first:last], lines[last:])
+        )
+        after = faults.planted(fault, place.line, text).encode()
+        instead = after[len(head) : len(after) - len(tail)].decode()
+        end = len(head) + len(old)
+        before = old.decode().strip()
+        found.append(
+            Mutant(place.path, first + 1, last, fault.kind, before, instead.strip(), len(head), end, instead)
+        )
+    return found
 
 
 def shares(sizes: dict[str, int], count: int) -> dict[str, int]:

@@ -39,9 +39,9 @@ class Results:
         return [each.mutant for each in self._verdicts.values()]
 
     def forget_survivors(self) -> None:
-        """Forget what was not caught."""
-        caught = {key: each for key, each in self._verdicts.items() if each.outcome is Outcome.CAUGHT}
-        self._verdicts = caught
+        """Forget what neither tests nor types caught."""
+        ends = (Outcome.CAUGHT, Outcome.REFUSED)
+        self._verdicts = {key: each for key, each in self._verdicts.items() if each.outcome in ends}
 
     def waiting(self, wanted: Iterable[Mutant]) -> list[Mutant]:
         """Those without a verdict that may be caught."""
@@ -71,7 +71,7 @@ class Results:
         return "survived" if verdict.outcome is Outcome.NOT_REACHED else str(verdict.outcome)
 
     def percent(self, wanted: Sequence[Mutant]) -> float:
-        """How many percent of those that can be caught were caught."""
+        """How many percent of those that can be caught were caught, by tests or types."""
         return _percent(sum(self.counts(wanted).values(), Counter()))
 
     def summary(self, wanted: Sequence[Mutant]) -> str:
@@ -80,11 +80,12 @@ class Results:
         total = sum(counts.values(), Counter())
         order = sorted(counts, key=lambda package: (_percent(counts[package]), package))
         lines = [
-            "| Package | Caught | Equivalent | Survivors | Caught of the others |",
-            "| --- | ---: | ---: | ---: | ---: |",
+            "| Package | Caught | Refused by types | Equivalent | Survivors | Found of the others |",
+            "| --- | ---: | ---: | ---: | ---: | ---: |",
         ]
         for package, count in [*((each, counts[each]) for each in order), ("all", total)]:
-            numbers = " | ".join(str(count[end]) for end in ("caught", "equivalent", "survived"))
+            ends = ("caught", "refused by types", "equivalent", "survived")
+            numbers = " | ".join(str(count[end]) for end in ends)
             lines.append(f"| {package} | {numbers} | {_percent(count):.0f} % |")
         if skipped := total["not planted"] + total["not tried"]:
             lines.append(f"{skipped} were not tried.")
@@ -98,8 +99,9 @@ class Results:
 
 
 def _percent(count: Counter[str]) -> float:
-    able = count["caught"] + count["survived"]
-    return 100.0 * count["caught"] / able if able else 100.0
+    found = count["caught"] + count["refused by types"]
+    able = found + count["survived"]
+    return 100.0 * found / able if able else 100.0
 
 
 def row(verdict: Verdict) -> str:

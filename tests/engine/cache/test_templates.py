@@ -136,3 +136,6 @@ def test_a_cache_that_went_wrong_is_made_again(caches: TemplateCaches, template:
 
     assert found(caches, template("a")) is None
     assert cache is not again
+    assert caches._own_bytes == 0
+    caches.drop(template("a"))
+    assert caches._own_bytes == 0

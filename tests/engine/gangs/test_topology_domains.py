@@ -349,3 +349,14 @@ def test_devices_of_claims_are_no_amounts_that_a_node_lacks() -> None:
         f"{asked} the largest {RACK}, a, holds 0 when it is empty",
         f"{asked} the nodes together hold 0 when they are empty",
     ]
+
+
+@pytest.mark.parametrize("rooms", [(2, 3, 5), (5, 3, 2), (3, 2, 2), (2, 2, 3)])
+def test_the_rack_that_takes_the_most_members_goes_first_and_of_these_the_smallest(rooms: Any) -> None:
+    """Four members of which two are needed: a rack of five takes all, one of three takes three."""
+    nodes = [a_node(f"n{at}", cpu=str(room), labels={RACK: f"r{at}"}) for at, room in enumerate(rooms)]
+
+    found = in_a_rack(a_cluster(nodes), equals(4), 2)
+
+    assert len(found.placements) == min(4, max(rooms))
+    assert rooms[int(found.placements[0].node.removeprefix("n"))] == max(rooms)

@@ -167,3 +167,24 @@ def test_so_many_misses_are_shown_each_of_another_kind(limit: int) -> None:
     misses = [each.node for each in nearest_misses(examination, limit)]
 
     assert misses == ["short", "closed", "tainted", "both"][:limit]
+
+
+def test_one_pod_too_many_in_a_zone_is_as_near_as_a_taint_and_nearer_than_two_lacks() -> None:
+    """Each counts 1; of equals, names decide."""
+    zone = "topology.kubernetes.io/zone"
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": zone,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    nodes = [
+        a_node("spread", labels={zone: "a"}),
+        a_node("tainted", labels={zone: "b"}, taints=["dedicated=gpu:NoSchedule"]),
+    ]
+    cluster = a_cluster(nodes, [a_pod("web-0", node="spread", labels={"app": "web"})])
+    pod = cluster.templates.info(a_pod("web-1", labels={"app": "web"}, topologySpreadConstraints=[spread]))
+
+    misses = nearest_misses(Examination(ProfileScheduler(PROFILE, cluster), pod))
+
+    assert [each.node for each in misses] == ["spread", "tainted"]

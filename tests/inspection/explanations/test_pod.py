@@ -1,15 +1,22 @@
 """Explanations of pods and nodes on small clusters."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.framework import PluginError
 from plimsoll.inspection.explanations.node import NodeExplanation, explain_node
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
 from plimsoll.inspection.explanations.pod import PodExplanation, UnknownObjectError, explain_pod
+from plimsoll.inspection.explanations.waiting_pods import WaitsFor, _kind, _why
+from plimsoll.inspection.measured_usage import measured
 from plimsoll.inspection.state import ClusterState
+from plimsoll.ports.usage import UsageReading
+from plimsoll.snapshots.content import UsageContent
+from plimsoll.testing.builders import a_pod, the_info
 
 Document = dict[str, Any]
 
@@ -282,3 +289,76 @@ def test_a_pod_that_waits_for_devices_says_so(count: int, said: str) -> None:
     found = explained("train", a_node_document("a"), a_node_document("b"), pod, policy, *published)
 
     assert said in " ".join(found.summary)
+
+
+def test_a_nearer_node_that_no_move_helps_hides_no_other() -> None:
+    """Node a repels the pod; on b its port is taken by one that tolerates a."""
+    port = {"containerPort": 80, "hostPort": 80}
+    repelling = a_node_document("a")
+    repelling["spec"] = {"taints": [{"key": "x", "value": "", "effect": "NoSchedule"}]}
+    tolerant = a_pod_document("two", "b", cpu="100m", tolerations=[{"operator": "Exists"}])
+    wanting = a_pod_document("big", cpu="100m", owner="big")
+    for each in (tolerant, wanting):
+        each["spec"]["containers"][0]["ports"] = [port]
+
+    found = explained("big", repelling, a_node_document("b"), tolerant, wanting)
+
+    assert found.pending is not None
+    assert [each.node for each in found.pending.nearest] == ["a", "b"]
+    assert {each.kind: each.text for each in found.pending.helps}["Move"] == "pod shop/two moved from b to a"
+
+
+@pytest.mark.parametrize("told", ["", "0/3 nodes are available."])
+def test_a_kind_of_pods_too_many_says_what_its_scheduler_wrote(told: str) -> None:
+    """Without that, why it was not tried."""
+    status = {"conditions": [{"type": "PodScheduled", "status": "False", "message": told}]} if told else {}
+    pod = {**a_pod_document("p"), "status": {"phase": "Pending", **status}}
+    state = ClusterState.of(content_of([a_node_document("a"), balancing("Proven"), pod]))
+    (info,) = state.objects.pending.infos()
+
+    said = _why(state, info, is_tried=False)
+
+    assert said == (WaitsFor.ROOM, told or "not tried here: too many kinds of pods are pending")
+
+
+def test_a_plan_that_fails_is_said_of_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Instead of a plan that moves nothing."""
+
+    def broken(*_: object) -> None:
+        raise PluginError("LowNodeUtilization", "balance", "ValueError: boom")
+
+    monkeypatch.setattr("plimsoll.inspection.explanations.node.make_plan", broken)
+
+    (view,) = node(*drifted(), balancing("Proven")).policies
+
+    assert "boom" in view.problem
+
+
+@pytest.mark.parametrize(
+    ("ages", "oldest", "waited"), [((30, 90), 1, 90), ((90, 30), 0, 90), ((-9, -5), 1, 0)]
+)
+def test_a_kind_has_waited_as_long_as_its_oldest_pod(ages: Any, oldest: int, waited: int) -> None:
+    """No time at all where the clocks differ."""
+    state = ClusterState.of(content_of([a_node_document("a")]))
+    moments = [datetime.fromtimestamp(state.now - age, UTC).isoformat() for age in ages]
+    pods = [
+        the_info(a_pod(f"p{at}", namespace="shop", metadata={"creationTimestamp": moment}))
+        for at, moment in enumerate(moments)
+    ]
+
+    found = _kind(state, "Pod shop/p", pods, WaitsFor.ROOM, "")
+
+    assert found.example == f"shop/p{oldest}"
+    assert found.waited_seconds in (waited, waited + 1)  # moments are cut to whole seconds
+
+
+@pytest.mark.parametrize("late_s", [-1.0, 0.0, 1.0])
+def test_usage_counts_if_it_was_read_after_the_last_move(late_s: float) -> None:
+    """An older reading has the load of what has left."""
+    usage = UsageContent(nodes=(UsageReading("n1", {"cpu": 5}, 1_000.0 + late_s, 15.0),), pods=())
+    metrics = {"metricsUtilization": {"source": "KubernetesMetrics"}}
+    spec = RebalancingSpec.model_validate({"strategies": [{"name": "LowNodeUtilization", "args": metrics}]})
+
+    found = measured(usage, spec, {"n1": 1_000.0}, 1_010.0)
+
+    assert found.nodes == ({"n1": {"cpu": 5}} if late_s > 0 else {})

@@ -16,7 +16,7 @@ from inspection.forked_states import a_state, a_workload, manifests
 from plimsoll.inspection.changes.cluster_changes import ApplyManifests
 from plimsoll.inspection.changes.what_if_answer import what_if
 from plimsoll.inspection.manifests.documents import read_manifests
-from plimsoll.inspection.manifests.new_claims import with_claims
+from plimsoll.inspection.manifests.new_claims import _default_class, with_claims
 from plimsoll.inspection.manifests.pod_defaults import ManifestError
 from plimsoll.inspection.manifests.workload_pods import WORKLOAD_KINDS
 from plimsoll.model.decoding import convert
@@ -138,8 +138,24 @@ def test_priority_comes_from_the_class_or_the_default_class() -> None:
 
     assert (named.spec.priority, named.spec.preemption_policy) == (9, "Never")
     assert (default.spec.priority, default.spec.priority_class_name) == (5, "low")
+    for value, chosen in ((3, "also"), (7, "low")):
+        also = PriorityClass(metadata=ObjectMeta(name="also"), value=value, global_default=True)
+        objects.priority_classes["also"] = also
+        assert admitted(spec, objects=objects).spec.priority_class_name == chosen
     assert admitted({**spec, "priorityClassName": "system-node-critical"}).priority == 2_000_001_000
     assert admitted(spec).spec.priority == 0
+
+
+@pytest.mark.parametrize("marked", [[], ["slow"], ["fast", "slow"], ["slow", "fast"]])
+def test_the_default_storage_class_is_the_first_by_name(marked: list[str]) -> None:
+    """Of those that are marked."""
+    mark = {"storageclass.kubernetes.io/is-default-class": "true"}
+    classes = [StorageClass(metadata=ObjectMeta(name=name, annotations=mark)) for name in marked]
+    classes.append(StorageClass(metadata=ObjectMeta(name="a")))
+
+    found = _default_class(ClusterObjects(storage_classes={each.name: each for each in classes}))
+
+    assert found == min(marked, default=None)
 
 
 def test_overhead_tolerations_host_ports_and_label_keys() -> None:

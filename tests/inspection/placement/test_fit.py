@@ -427,3 +427,15 @@ def test_what_does_not_apply_to_groups_or_to_others_is_refused(
 
     with pytest.raises(ManifestError, match=problem):
         fitted(state, workload, **question)
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_pods_that_a_workload_has_already_are_noted(others: int) -> None:
+    """Whatever other pods there are."""
+    own = a_pod("web-0", node="n1", namespace="default", owner="StatefulSet/web")
+    pods = [own, *(a_pod(f"other-{number}", node="n1") for number in range(others))]
+    document = a_workload(kind="StatefulSet", name="web", replicas=1)
+
+    noted = [each for each in fitted(a_state(a_node("n1"), *pods), document).notes if "pods already" in each]
+
+    assert len(noted) == 1

@@ -2,14 +2,17 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from kube.scripted_server import ToldServer, told_server
 from plimsoll.kube.session.errors import APIError, Conflict, Gone, NotFound, TooManyRequests, Unconfigured
 from plimsoll.kube.session.session import Session, connected
+from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome
 
 
@@ -170,3 +173,55 @@ async def test_a_list_that_a_proxy_answers_is_an_error(told: tuple[ToldServer, S
 
     with pytest.raises(APIError, match="no JSON object: <html>"):
         await session.request("GET", "/api/v1/pods")
+
+
+class Watched:
+    """A transport whose watch fails before its head, in its body, or not at all."""
+
+    address, configuration, pipelines = "https://a", None, False
+
+    def __init__(self, fails: str) -> None:
+        self.fails = fails
+
+    @asynccontextmanager
+    async def watch(self, *_: Any) -> AsyncIterator[Any]:
+        if self.fails == "head":
+            raise OSError("reset")
+        yield 200, self.body()
+
+    async def body(self) -> AsyncIterator[bytes]:
+        yield b"{}\n"
+        if self.fails == "body":
+            raise OSError("reset")
+
+
+@pytest.mark.parametrize(("fails", "status"), [("head", 0), ("body", 200), ("", 200)])
+async def test_each_watch_is_reported_once(fails: str, status: int) -> None:
+    """When its head arrived or could not; not again when it breaks later."""
+    reported: list[tuple[str, int]] = []
+
+    class Told(Observer):
+        def request_answered(self, method: str, status: int, seconds: float) -> None:
+            reported.append((method, status))
+
+    session = Session(cast("Any", Watched(fails)), cast("Any", Anonymous())).observed(Told())
+
+    async def watched() -> None:
+        async with session.stream("/api/v1/pods", {}, 1.0) as lines:
+            async for _ in lines:
+                pass
+
+    if fails:
+        with pytest.raises(APIError, match="reset"):
+            await watched()
+    else:
+        await watched()
+
+    assert reported == [("WATCH", status)]
+
+
+class Anonymous:
+    """No credentials."""
+
+    async def authorization(self) -> str:
+        return ""

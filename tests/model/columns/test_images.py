@@ -68,11 +68,11 @@ def test_a_fork_has_its_own_table() -> None:
     assert holders(cluster) == {"a:1": {"n1"}, "b:1": {"n2"}}
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 200)), max_size=300))
-def test_rows_are_a_set_of_rows(steps: list[tuple[bool, int]]) -> None:
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 200)), max_size=300), st.sampled_from([FEW, 4 * FEW]))
+def test_rows_are_a_set_of_rows(steps: list[tuple[bool, int]], most: int) -> None:
     """While they are few, when they have become many, and in a copy that goes its own way."""
     rows, expected = NodeRows(), set[int]()
-    for is_added, row in [(True, each) for each in range(0, FEW, 2)] + steps:
+    for is_added, row in [(True, each) for each in range(0, most, 2)] + steps:
         (rows.add if is_added else rows.discard)(row)
         (expected.add if is_added else expected.discard)(row)
     twin = rows.copy()

@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from plimsoll.planning.moves import RebalancingConfig
 from plimsoll.planning.proven.checks import CheckedCandidate
 from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.proven.proof import _refused_by_template
-from plimsoll.planning.proven.template_proofs import KnownRefusal, TemplateProofs
+from plimsoll.planning.proven.template_proofs import KnownRefusal, TemplateProofs, _Ranked
 from plimsoll.planning.proven.verdicts import judge_strategy
 from plimsoll.planning.surges import Surge
 from plimsoll.plugins import DEFAULT_PLUGINS
@@ -203,3 +204,14 @@ def test_what_sets_a_candidate_apart_from_its_template_is_proven_individually() 
     assert refusal(replace(plain, pod=plan.fork.templates.info(marked))) is None
     assert refusal(replace(plain, pod=plan.fork.templates.info(claiming))) is None
     assert refusal(replace(plain, destinations=ordered)) is None
+
+
+@pytest.mark.parametrize("feasible", [[], [0], [7], [8], [3, 8, 17], list(range(18))])
+def test_the_bit_of_each_row_says_whether_it_is_feasible(feasible: list[int]) -> None:
+    """Eight rows to a byte, the first in the highest bit."""
+    bits = np.zeros(18, dtype=np.bool_)
+    bits[feasible] = True
+
+    ranked = _Ranked((), len(feasible), len(feasible), np.packbits(bits).tobytes())
+
+    assert [row for row in range(18) if ranked.fits(row)] == feasible

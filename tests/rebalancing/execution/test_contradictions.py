@@ -4,8 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from plimsoll.api.v1alpha1.eviction import EvictionStatus
+from plimsoll.api.v1alpha1.eviction import EvictionStatus, Replacement
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.rebalancing.records.contradictions import contradiction
 from plimsoll.records.record import Record
@@ -41,3 +42,24 @@ def test_the_pod_of_the_uid_is_the_one_that_is_named(pod: Any, found: str) -> No
     given = None if pod is None else templates.info(a_pod(**{"name": "web-1", "node": "bad", **pod}))
 
     assert contradiction(a_record(NOW), lambda _: given) == found
+
+
+@pytest.mark.parametrize(
+    ("namespace", "found"),
+    [
+        pytest.param("default", "", id="its-own-namespace"),
+        pytest.param("b", "its replacement is pod b/web-2, in another namespace", id="another-namespace"),
+    ],
+)
+def test_the_replacement_is_a_pod_of_the_namespace(namespace: str, found: str) -> None:
+    """A uid may be written that belongs to somebody else."""
+    replacement = Cluster().templates.info(a_pod("web-2", namespace=namespace, node="good"))
+    given = a_record(NOW)
+    landed = {"name": "web-2", "uid": replacement.uid}
+    status = given.status.model_copy(update={"replacement": Replacement.model_validate(landed)})
+
+    said = contradiction(
+        replace(given, status=status), lambda uid: replacement if uid == replacement.uid else None
+    )
+
+    assert said == found

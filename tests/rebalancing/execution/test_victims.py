@@ -148,6 +148,17 @@ class Stage:
         }
 
 
+@pytest.mark.parametrize("left", ["a", "b", "c"])
+async def test_a_victim_that_has_been_evicted_already_spares_no_other(left: str) -> None:
+    """Whichever of the three it is: an earlier attempt was cut off behind it."""
+    stage = Stage()
+    async with stage.running():
+        assert await stage.evict(left)
+        assert await stage.evict("a", "b", "c")
+
+    assert sorted(stage.evictor.evicted) == ["a", "b", "c"]
+
+
 async def test_a_victim_is_on_record_before_it_goes() -> None:
     """Who needed the room, and from which node; settled when it has left."""
     stage = Stage()

@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 
 from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, MaintenancePhase, NodeMaintenance
-from plimsoll.policies.node_maintenance import selected
+from plimsoll.api.v1alpha1.rebalancing import Mode
+from plimsoll.model.kinds.metadata import ObjectMeta
+from plimsoll.policies.node_maintenance import policy_of, selected
+from plimsoll.ports.custom_resources import WatchedMaintenance
 from plimsoll.rebalancing.maintenance.progress import (
     MaintenanceFacts,
     NodeFacts,
@@ -161,3 +164,26 @@ def test_a_selector_of_more_nodes_than_a_status_lists_is_refused() -> None:
     assert len(selected(given, nodes[1:])) == MOST_NODES
     with pytest.raises(ValueError, match=r"spec\.nodeSelector: selects 1001 nodes, .* at most 1000"):
         selected(given, nodes)
+
+
+@pytest.mark.parametrize("status", [{}, {"phase": "Draining"}])
+def test_a_maintenance_is_read_with_its_status_if_it_has_one(status: dict[str, str]) -> None:
+    """One without is new."""
+    metadata = ObjectMeta(name="m", uid="u", generation=2)
+
+    document = WatchedMaintenance(metadata=metadata, spec={"nodes": ["a"]}, status=status).document
+
+    assert document == {
+        "metadata": {"name": "m", "uid": "u", "generation": 2},
+        "spec": {"nodes": ["a"]},
+        **({"status": status} if status else {}),
+    }
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("possible", [True, False])
+def test_a_maintenance_surges_if_it_wants_and_can(wanted: bool, possible: bool) -> None:
+    policy = policy_of(maintenance(surge=wanted), ["a"], Mode.ENFORCE, may_surge=possible)
+
+    assert policy.spec.rebalancing is not None
+    assert policy.spec.rebalancing.surge is (wanted and possible)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +15,11 @@ from plimsoll.engine.extender import EXTENDER, Extender, interested
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
+from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.planning.planners import proven_plan as plan
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.scheduling.extenders.asks import Failure, NodeDocuments
+from plimsoll.scheduling.extenders.consultation import Consultation
 from plimsoll.scheduling.extenders.steps import ROUNDS, schedule_steps
 from plimsoll.scheduling.extenders.wire import AnswerError
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
@@ -538,3 +541,14 @@ def test_a_pod_that_an_extender_places_is_not_moved(extender: Any, moves: Any) -
 
     assert len(made.moves) == moves
     assert made.refused_by_reason() == ({} if moves else {"PlacedByExtender": 1})
+
+
+@pytest.mark.parametrize("gone", [(), ("a",), ("b",), ("a", "b")])
+def test_victims_of_an_extender_are_all_on_the_node(gone: tuple[str, ...]) -> None:
+    """An extender's answer may name one that has left, and then the node is no candidate."""
+    cluster = a_cluster([a_node("n1")], [a_pod(name, node="n1") for name in "ab"])
+    victims = [*cluster.pods.values()]
+    here: dict[str, PodInfo] = {each.uid: each for each in victims if each.name not in gone}
+    asking: Any = SimpleNamespace(cluster=cluster)
+
+    assert Consultation._may_go(asking, victims, here) is not bool(gone)

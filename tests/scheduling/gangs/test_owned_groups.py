@@ -317,3 +317,19 @@ def test_pods_of_kinds_that_scale_freely_form_no_group() -> None:
     for kind in ("ReplicaSet", "StatefulSet", "DaemonSet"):
         (pod,) = members(kind, 1)
         assert owned_key(pod) == ""
+
+
+@pytest.mark.parametrize(
+    ("group", "pods"),
+    [
+        ({"replicas": 2, "numOfHosts": 4}, 8),
+        ({"replicas": 2, "numOfHosts": 0}, 2),
+        ({"replicas": 2}, 2),
+        ({"replicas": 0, "numOfHosts": 4}, 0),
+        ({"minReplicas": 3, "numOfHosts": 2}, 6),
+        ({"replicas": 2, "suspend": True}, 0),
+    ],
+)
+def test_a_worker_of_several_hosts_is_as_many_pods(group: dict[str, Any], pods: int) -> None:
+    """Beside the head."""
+    assert an_owner("RayCluster", {"workerGroupSpecs": [group]}).spec.least() == 1 + pods

@@ -70,6 +70,28 @@ def test_pods_that_were_taken_out_take_no_memory() -> None:
     assert [heap.pop(), heap.pop(), heap.pop()] == [stays[1], stays[0], None]
 
 
+def test_a_heap_that_was_built_again_is_still_in_order() -> None:
+    """Whatever came when; ``ahead_of`` says how many go first."""
+    heap = PodHeap()
+    stays = [QueuedPod(the_info(a_pod(f"p{key}")), 0.0, 0.0) for key in range(40)]
+    order = [*range(39, -1, -2), *range(0, 40, 2)]
+    for key in order:
+        heap.push(key, stays[key])
+    is_rebuilt = False
+    for number in range(2 * STALE_ENTRIES):
+        queued = QueuedPod(the_info(a_pod(f"pod-{number}")), 0.0, 0.0)
+        before = len(heap._entries)
+        heap.push(-number, queued)
+        is_rebuilt = len(heap._entries) <= before
+        heap.take(queued.pod.uid)
+        if is_rebuilt:
+            break
+
+    assert is_rebuilt
+    assert [heap.ahead_of(each.pod.uid) for each in stays] == [*range(40)]
+    assert [heap.pop() for _ in stays] == stays
+
+
 def test_without_a_policy_the_most_important_goes_first() -> None:
     """As kube-scheduler's default has it."""
     assert the_order(pods=PODS)[0] == ["c", "b", "a"]
