@@ -14,6 +14,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.plugin_calls import OverBudgetError, called
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo, Snapshot
+from plimsoll.model.heavy_memory import apart
 from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.binding.pipeline import TOGETHER, BindingPipeline
@@ -127,7 +128,7 @@ class SchedulingLoop:
         """Try one pod; returns whether a binding took over the slot. Errors do not affect other pods."""
         pod = queued.pod
         try:
-            with self._timer.attempt(pod.pod.spec.scheduler_name):
+            with apart(pod.template.is_heavy), self._timer.attempt(pod.pod.spec.scheduler_name):
                 scheduler = self._served.to_try(pod)
                 if scheduler is None:
                     self._queue.remove(pod.uid)
@@ -159,6 +160,7 @@ class SchedulingLoop:
 def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
     """Let plugins do a part of an attempt's work in advance; returns whether there is more."""
     cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
-    return bool(len(cluster)) and any(
-        called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
-    )
+    with apart(pod.template.is_heavy):
+        return bool(len(cluster)) and any(
+            called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
+        )
