@@ -65,7 +65,7 @@ def resident() -> int:
 
 
 class _Heap(ctypes.Structure):
-    """``struct mallinfo2`` of the C library, in bytes (mallinfo(3)): ``uordblks`` are in use, ``hblkhd`` mapped."""
+    """``struct mallinfo2`` of the C library, in bytes: ``uordblks`` are in use, ``hblkhd`` mapped."""
 
     _fields_ = tuple(
         (name, ctypes.c_size_t)
@@ -209,7 +209,7 @@ async def run(
         kept, kept_in_use = resident() / start - 1, in_use() / used - 1
         console.print(once)
         console.print(
-            f"the same once more: {more:+.1%} of memory; after both {kept:+.1%}, {kept_in_use:+.1%} of bytes in use"
+            f"the same again: {more:+.1%} of memory; after both {kept:+.1%}, {kept_in_use:+.1%} of bytes in use"
         )
         is_over |= max(kept, kept_in_use) > KEPT
         costs: list[Cost] = []

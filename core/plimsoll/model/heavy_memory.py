@@ -32,7 +32,7 @@ def _function(name: str) -> "ctypes._NamedFuncPointer":
     """``PyMem_GetAllocator`` or ``PyMem_SetAllocator``; a call holds the interpreter's lock."""
     function = getattr(ctypes.pythonapi, name)
     function.argtypes, function.restype = (ctypes.c_int, ctypes.POINTER(_Allocator)), None
-    return function
+    return function  # type: ignore[no-any-return]
 
 
 class _HeavyMemory:
