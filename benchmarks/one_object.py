@@ -209,7 +209,7 @@ async def run(
         kept, kept_in_use = resident() / start - 1, in_use() / used - 1
         console.print(once)
         console.print(
-            f"the same again: {more:+.1%} of memory; after both {kept:+.1%}, {kept_in_use:+.1%} of bytes in use"
+            f"once more: {more:+.1%} of memory; after both {kept:+.1%}, of bytes in use {kept_in_use:+.1%}"
         )
         is_over |= max(kept, kept_in_use) > KEPT
         costs: list[Cost] = []

@@ -19,12 +19,12 @@ WRITTEN = re.compile(r"(t\d+)(?:-\d+|\.io/\d+)$")
 #: What is not followed: what it refers to is reached by others, or is not the operator's.
 _PASSED = (type, types.ModuleType, types.FrameType, types.CodeType)
 
-#: What the room of tables is called in the result; bytes of a table, and of each entry, that are no such room.
+#: What the room of tables is called in the result; bytes of a table, and of each entry, that are none.
 ROOM, _TABLE, _ENTRY = "room", 16_384, 200
 
 
 def names_left(roots: Iterable[Any], most: int = 3) -> dict[str, list[str]]:
-    """The objects of which names are left, each with ways to some of the names; ``ROOM`` has tables with room.
+    """The objects of which names are left, each with ways to some names; ``ROOM`` has tables with room.
 
     Args:
         roots: Where to begin, in addition to the modules of the package.

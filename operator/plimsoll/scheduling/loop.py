@@ -28,6 +28,9 @@ from plimsoll.timing.task_sets import first_of
 #: Seconds of attempts after which the loop yields to other tasks.
 SLICE_S = 0.01
 
+#: Owners of an ordinary pod, which has one or two: all of them are counted when the pod is assumed.
+MOST_OWNERS = 256
+
 
 class AttemptTaker(Protocol):
     """Decides on pods that need more than one immediate, individual decision."""
@@ -128,7 +131,7 @@ class SchedulingLoop:
         """Try one pod; returns whether a binding took over the slot. Errors do not affect other pods."""
         pod = queued.pod
         try:
-            with apart(pod.template.is_heavy), self._timer.attempt(pod.pod.spec.scheduler_name):
+            with apart(_is_large(pod)), self._timer.attempt(pod.pod.spec.scheduler_name):
                 scheduler = self._served.to_try(pod)
                 if scheduler is None:
                     self._queue.remove(pod.uid)
@@ -160,7 +163,12 @@ class SchedulingLoop:
 def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
     """Let plugins do a part of an attempt's work in advance; returns whether there is more."""
     cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
-    with apart(pod.template.is_heavy):
+    with apart(_is_large(pod)):
         return bool(len(cluster)) and any(
             called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
         )
+
+
+def _is_large(pod: PodInfo) -> bool:
+    """Whether the pod names so much that deciding on it and assuming it makes many small objects."""
+    return pod.template.is_heavy or len(pod.pod.metadata.owner_references) > MOST_OWNERS
