@@ -124,7 +124,7 @@ LONGEST_TEXTS = {
         ),
         253,
     ),
-    # Not tried: roadstead refuses longer ones as upstream's validation does (core/validation, ValidateNodeName).
+    # Not tried there: roadstead refuses longer ones, as upstream's validation.go does.
     ("V1PodStatus", "nominatedNodeName"): 253,
     ("V1PodSchedulingGroup", "podGroupName"): 253,
     ("V1PodSchedulingGate", "name"): 317,
