@@ -1,4 +1,7 @@
-"""Finds names of objects that have gone in everything that the operator's modules and one stage refer to."""
+"""Finds names of objects that have gone in everything that the operator's modules and one stage refer to.
+
+So is the room that such names have left: a table keeps it for as long as it lives.
+"""
 
 import gc
 import re
@@ -16,9 +19,12 @@ WRITTEN = re.compile(r"(t\d+)(?:-\d+|\.io/\d+)$")
 #: What is not followed: what it refers to is reached by others, or is not the operator's.
 _PASSED = (type, types.ModuleType, types.FrameType, types.CodeType)
 
+#: What the room of tables is called in the result; bytes of a table, and of each entry, that are none.
+ROOM, _TABLE, _ENTRY = "room", 16_384, 200
+
 
 def names_left(roots: Iterable[Any], most: int = 3) -> dict[str, list[str]]:
-    """The objects of which names are left, each with ways to some of the names.
+    """The objects of which names are left, each with ways to some names; ``ROOM`` has tables with room.
 
     Args:
         roots: Where to begin, in addition to the modules of the package.
@@ -43,6 +49,8 @@ def names_left(roots: Iterable[Any], most: int = 3) -> dict[str, list[str]]:
                     if count[written[1]] <= most:
                         found.setdefault(written[1], []).append(_way(each, above))
             elif not isinstance(each, (bytes, int, float)):
+                if isinstance(each, (dict, set)) and sys.getsizeof(each) > _TABLE + _ENTRY * len(each):
+                    found.setdefault(ROOM, []).append(_way(each, above))
                 waiting.append(each)
                 kept.append(each)
     return found

@@ -17,6 +17,8 @@ from plimsoll.cluster.reservations import ReservationBook
 from plimsoll.cluster.watched_resources import DEVICES, WATCHED
 from plimsoll.framework.descheduling.pod_indexes import OwnerCounts, PodsByOwner, PodsByTemplate, ReadyCounts
 from plimsoll.model.columns.pods_by_importance import PodsByImportance
+from plimsoll.model.heavy_memory import apart
+from plimsoll.model.heavy_objects import HEAVY_BYTES, is_heavy
 from plimsoll.ports.observer import Observer
 from plimsoll.testing.fakes import (
     FakeClock,
@@ -80,6 +82,10 @@ class Stage(WingScene):
 
     def show(self, resource: str, document: bytes) -> Any:
         """Apply a document of a watch; returns the object."""
+        with apart(len(document) > HEAVY_BYTES):
+            return self._shown(resource, document)
+
+    def _shown(self, resource: str, document: bytes) -> Any:
         reader, known = self.readers[resource], self.known[resource]
         reader.let_go()
         new, name, problems = reader.document(document)
@@ -97,10 +103,11 @@ class Stage(WingScene):
     def delete(self, resource: str, shown: Any) -> None:
         """Apply the deletion of an object."""
         meta = shown.metadata
-        old = self.known[resource].pop(meta.namespace, meta.name)
-        if old is not None:
-            self.readers[resource].gone(old)
-            self.ingestion.apply([event_of(old, None)])
+        with apart(is_heavy(shown)):
+            old = self.known[resource].pop(meta.namespace, meta.name)
+            if old is not None:
+                self.readers[resource].gone(old)
+                self.ingestion.apply([event_of(old, None)])
 
     def bookmark(self) -> None:
         """What each watch sends once a minute."""

@@ -14,7 +14,7 @@ from plimsoll.devices import book
 from plimsoll.devices.book import DeviceBook
 from plimsoll.model.columns.pod_counts import PodCounts
 
-SIZE = 60_000
+SIZE = 120_000
 PREFERRED = ("spec", "affinity", "podAffinity", "preferredDuringSchedulingIgnoredDuringExecution")
 SLICES = "resourceslices"
 
@@ -25,6 +25,9 @@ FIELDS: tuple[tuple[str, Steps, int], ...] = (
     ("pods", ("spec", "containers"), 2),  # parts that pods share
     ("nodes", ("status", "allocatable"), 0),  # parts that nodes share
     ("nodes", ("status", "images"), 0),
+    ("nodes", ("metadata", "labels"), 0),  # room of tables, as of the next two
+    ("pods", ("metadata", "ownerReferences"), 0),
+    ("pods", ("spec", "containers", "[]", "ports"), 2),
     ("namespaces", ("metadata", "labels"), 0),  # terms that concern a template
     ("services", ("spec", "selector"), 0),  # derived values
     ("deviceclasses", ("metadata", "labels"), 0),  # what a pod looks for

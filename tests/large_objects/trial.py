@@ -8,6 +8,8 @@ from typing import Any
 from large_objects.fields import Steps
 from large_objects.largest import Writer
 from large_objects.stage import Stage, a_node, a_pod, encoded
+from plimsoll.model.heavy_memory import apart
+from plimsoll.model.heavy_objects import HEAVY_BYTES
 
 TENANT = "tenant"
 
@@ -211,10 +213,11 @@ async def tried(
     shown: list[tuple[str, Any]] = [
         (kind, stage.show(kind, encoded(each))) for kind, each in companions(resource, name).items()
     ]
-    writer = Writer(resource, name, variant.amount)
-    document = encoded(writer.write(base(resource, name, variant), steps, size))
+    with apart(size > HEAVY_BYTES):  # its author is another process
+        writer = Writer(resource, name, variant.amount)
+        document = encoded(writer.write(base(resource, name, variant), steps, size))
+        del writer
     cost = Cost(resource, steps, variant.name, len(document))
-    del writer
     began = time.process_time()
     if resource == "pods" and not variant.node:
         large, cost.attempt_s = await stage.schedule(document)

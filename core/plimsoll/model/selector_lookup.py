@@ -8,6 +8,7 @@ one.
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Generic, TypeVar
 
+from plimsoll.model.heavy_objects import fitting
 from plimsoll.model.selectors import Selector
 
 T = TypeVar("T", bound=Hashable)
@@ -45,6 +46,7 @@ class SelectorLookup(Generic[T]):
             if not filed:
                 del self._anchored[pair]
         self._free.pop(item, None)
+        self._anchored, self._free = fitting(self._anchored), fitting(self._free)
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[T]:
         """Each item whose selector may match; the caller must evaluate it."""
@@ -79,6 +81,7 @@ class LabelLookup(Generic[T]):
             if not filed:
                 del self._by_pair[pair]
                 self._own.discard(pair)
+        self._by_pair, self._own = fitting(self._by_pair), fitting(self._own)
 
     def candidates(self, selector: Selector) -> Iterator[T]:
         """Each item that the selector may match; the caller must evaluate it."""

@@ -33,6 +33,7 @@ from plimsoll.framework.errors import PlimsollError
 from plimsoll.http_services.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
+from plimsoll.model import heavy_memory
 from plimsoll.telemetry import exposition, structlog
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
@@ -260,6 +261,7 @@ def main(settings: Settings) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     log = configure(settings.log_format, settings.log_level, settings.cluster_name)
     raise_limit()
+    heavy_memory.use()
     try:
         run_to_end(run(settings, log), settings.event_loop)
     except PlimsollError as exc:

@@ -14,6 +14,7 @@ from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.plugin_calls import OverBudgetError, called
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, PodInfo, Snapshot
+from plimsoll.model.heavy_memory import apart
 from plimsoll.policy_controller.served_profiles import ServedProfiles
 from plimsoll.ports.clock import Clock
 from plimsoll.scheduling.binding.pipeline import TOGETHER, BindingPipeline
@@ -26,6 +27,9 @@ from plimsoll.timing.task_sets import first_of
 
 #: Seconds of attempts after which the loop yields to other tasks.
 SLICE_S = 0.01
+
+#: Owners of an ordinary pod, which has one or two: all of them are counted when the pod is assumed.
+MOST_OWNERS = 256
 
 
 class AttemptTaker(Protocol):
@@ -127,7 +131,7 @@ class SchedulingLoop:
         """Try one pod; returns whether a binding took over the slot. Errors do not affect other pods."""
         pod = queued.pod
         try:
-            with self._timer.attempt(pod.pod.spec.scheduler_name):
+            with apart(_is_large(pod)), self._timer.attempt(pod.pod.spec.scheduler_name):
                 scheduler = self._served.to_try(pod)
                 if scheduler is None:
                     self._queue.remove(pod.uid)
@@ -159,6 +163,12 @@ class SchedulingLoop:
 def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
     """Let plugins do a part of an attempt's work in advance; returns whether there is more."""
     cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
-    return bool(len(cluster)) and any(
-        called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
-    )
+    with apart(_is_large(pod)):
+        return bool(len(cluster)) and any(
+            called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
+        )
+
+
+def _is_large(pod: PodInfo) -> bool:
+    """Whether the pod names so much that deciding on it and assuming it makes many small objects."""
+    return pod.template.is_heavy or len(pod.pod.metadata.owner_references) > MOST_OWNERS

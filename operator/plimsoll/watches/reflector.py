@@ -24,6 +24,8 @@ from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, Gone, NotFound
 from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import DecodeError, read_with
+from plimsoll.model.heavy_memory import apart
+from plimsoll.model.heavy_objects import HEAVY_BYTES
 from plimsoll.ports.clock import Clock, Randomness
 from plimsoll.ports.observer import Observer
 from plimsoll.timing.signal import Signal
@@ -224,13 +226,16 @@ class Reflector:
                 await self._session.request("GET", self._resource.path, params=params, timeout_s=PAGE_S),
             )
             for items in _slices(page.items or ()):
-                events: list[WatchEvent] = []
-                for item in items:
-                    value = self._read(item)
-                    if value is not None:
-                        listed += 1
-                        events += self._stored(value)
-                await self._hand_over(events)
+                with apart(max(map(len, items)) > HEAVY_BYTES):
+                    events: list[WatchEvent] = []
+                    for item in items:
+                        value = self._read(item)
+                        if value is not None:
+                            listed += 1
+                            events += self._stored(value)
+                    if events:
+                        self._sink(events)
+                await asyncio.sleep(0)
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
@@ -299,17 +304,8 @@ class Reflector:
             async for lines in batches:
                 self._answered()
                 for some in _slices(lines):
-                    events: list[WatchEvent] = []
-                    try:
-                        for event in self._decoded(some):
-                            events.append(event)
-                            if len(events) == SLICE:
-                                full, events = events, []
-                                await self._hand_over(full)
-                    finally:
-                        # The events before a malformed line are stored in ``known``, so they must be emitted.
-                        if events:
-                            self._sink(events)
+                    with apart(max(map(len, some)) > HEAVY_BYTES):
+                        await self._take(some)
                     if len(lines) > SLICE:
                         await asyncio.sleep(0)
                 if silence is not None:
@@ -317,6 +313,20 @@ class Reflector:
                     silence.reschedule(
                         None if listed else asyncio.get_running_loop().time() + STREAM_SILENCE_S
                     )
+
+    async def _take(self, lines: Iterable[bytes]) -> None:
+        """Emit the events of some lines; other tasks run only between those of more than a slice."""
+        events: list[WatchEvent] = []
+        try:
+            for event in self._decoded(lines):
+                events.append(event)
+                if len(events) == SLICE:
+                    full, events = events, []
+                    await self._hand_over(full)
+        finally:
+            # The events before a malformed line are stored in ``known``, so they must be emitted.
+            if events:
+                self._sink(events)
 
     def _answered(self) -> None:
         self._has_answered = True

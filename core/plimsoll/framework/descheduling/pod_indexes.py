@@ -6,6 +6,7 @@ from enum import Enum
 from typing import Generic, Self, TypeVar
 
 from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.heavy_objects import fitting
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import LabelLookup
@@ -54,6 +55,7 @@ class OwnerCounts(PodIndex):
                 count = self.counts.pop(key, 0) - 1
                 if count > 0:  # drop owners without pods
                     self.counts[key] = count
+        self.counts = fitting(self.counts)
 
     def renew(self, before: PodInfo, pod: PodInfo, row: int) -> None:
         """Count the pod by what it is now."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from plimsoll.model.heavy_objects import fitting
 from plimsoll.model.kinds.pod_info import PodInfo
 
 IntArray = NDArray[np.int64]
@@ -138,6 +139,7 @@ class NameCounts:
                 counts[name] = left
             else:
                 del counts[name]
+        self.counts = fitting(counts)
 
     def fork(self) -> "NameCounts":
         """A copy that shares the counts until either side writes."""
@@ -198,7 +200,10 @@ class RowCounts:
         if not counts:
             del self._of[key]
             self._own_keys.discard(key)
-        if not keys:
+            self._of, self._own_keys = fitting(self._of), fitting(self._own_keys)
+        if keys:
+            self._by_row[row] = fitting(keys)
+        else:
             del self._by_row[row]
             self._own_rows.discard(row)
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from plimsoll.model.columns.node_rows import NodeRows
+from plimsoll.model.heavy_objects import fitting
 from plimsoll.model.kinds.node import ContainerImage
 
 
@@ -68,6 +69,7 @@ class ImageTable:
                     if not rows:
                         del states[name]
                         self._own.discard(name)
+        self._states, self._own = fitting(states), fitting(self._own)
 
     def move_row(self, source: int, target: int, images: Iterable[ContainerImage]) -> None:
         """Move the node with these images to row ``target``, which has no images any more."""

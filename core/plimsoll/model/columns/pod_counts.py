@@ -16,6 +16,7 @@ import numpy as np
 from plimsoll.model.columns.columns import IntArray, PodIndex, grown
 from plimsoll.model.columns.domain_sums import DomainSums, NodeSet, summed, without_domains
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.heavy_objects import fitting
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selector_lookup import LabelLookup, SelectorLookup
 from plimsoll.model.selectors import Selector
@@ -212,7 +213,7 @@ class PodCounts(PodIndex):
             for pods in self._passing:
                 del self._counted[pods]
                 self._lookup.discard(pods.wanted[0][1], pods)
-            self._passing = []
+            self._counted, self._passing = fitting(self._counted), []
             self._memberships.clear()
 
     def move_row(self, source: int, target: int) -> None:

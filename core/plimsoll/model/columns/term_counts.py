@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.columns.pod_counts import ClassCounts, HasCapacity
+from plimsoll.model.heavy_objects import fitting
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.kinds.pod_terms import PodTerm, TermKind
 from plimsoll.model.read_only_dict import LargeDict
@@ -145,6 +146,7 @@ class TermCounts(PodIndex):
                 del self._counted[term]
                 self._lookup.discard(term.selector, term)
                 self._unused -= 1
+        self._counted = fitting(self._counted)
         self._generation += 1
         self._of_template = {}
         self._concerning = {}
