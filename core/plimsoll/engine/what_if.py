@@ -153,6 +153,22 @@ class TemplateWhatIf:
                 kinds = np.where(codes != 0, codes * len(self._cache.profile.filter) + position, kinds)
         return kinds
 
+    def refusals_before_trial(self, rows: RowArray, requested: IntArray) -> IntArray:
+        """A trial finds the first filter that rejects: sums tell if none that reads more comes before it."""
+        cache, filters = self._cache, self._cache.profile.filter
+        first = next(
+            position
+            for position, plugin in enumerate((*filters, None))
+            if plugin is None
+            or (plugin.name in self._capabilities.nonlinear and plugin.name not in cache.pre_filter.skipped)
+        )
+        if not len(rows) or not first or not cache.pre_filter.rejected.is_success:
+            return np.zeros(len(rows), dtype=np.int64)
+        kinds = self.refusals_if(rows, requested)
+        # With nominated pods a trial may find another reason first.
+        kinds[(kinds % len(filters) >= first) | np.isin(rows, self._claims.rows)] = 0
+        return kinds
+
     def _with_claims(self, rows: RowArray, requested: IntArray) -> IntArray:
         """The requests of these rows, plus those of the pods ahead there."""
         claiming, amounts = self._claims.rows, self._claims.amounts[:, : requested.shape[1]]

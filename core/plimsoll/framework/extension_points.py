@@ -208,6 +208,12 @@ class WhatIf(Protocol):
         The pods that are ``ahead`` are counted in addition to these; ``requested`` has shape (len(rows), R).
         """
 
+    def refusals_before_trial(self, rows: RowArray, requested: IntArray) -> IntArray:
+        """The kind of rejection that a trial of each row would find first, 0 where only a trial tells.
+
+        The arguments are those of ``refusals_if``.
+        """
+
     def refusal(self, kind: int) -> Status:
         """The status for a kind of rejection other than 0; kinds are valid for all attempts of a template."""
 

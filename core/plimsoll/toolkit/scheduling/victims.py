@@ -90,6 +90,35 @@ def victims_by_trial(
     return VictimsFound(row, tuple(sorted(victims, key=importance)), violations)
 
 
+def refusals_before_trial(
+    pod: PodInfo, rows: RowArray, snapshot: Snapshot, what_if: WhatIf
+) -> dict[int, Status]:
+    """What ``victims_by_trial`` would return, by row, where sums show already that no victims help."""
+    pods = snapshot.index(PodsByImportance)
+    lower = pods.below(pod.priority, rows)
+    preemptible = lower.any(axis=0)
+    rows, lower = rows[preemptible], lower[:, preemptible]
+    _, requested = _without(lower, rows, pods, snapshot)
+    kinds = what_if.refusals_before_trial(rows, requested)
+    statuses = {kind: what_if.refusal(kind) for kind in np.unique(kinds[kinds != 0]).tolist()}
+    refused = zip(rows.tolist(), kinds.tolist(), strict=True)
+    return {row: statuses[kind] for row, kind in refused if kind}
+
+
+def _without(
+    lower: BoolArray, rows: RowArray, pods: PodsByImportance, snapshot: Snapshot
+) -> tuple[IntArray, IntArray]:
+    """The requests of the pods at the places, shape (K, N, R), and of the others on the rows, (N, R)."""
+    # Slices are views; an array of all rows would be a copy.
+    whole = len(rows) == len(snapshot)
+    taken = pods.requests[: len(lower), : len(snapshot)] if whole else pods.requests[: len(lower), rows]
+    taken = taken[:, :, : len(snapshot.resources)]
+    requested = snapshot.requested[rows]
+    for place, there in enumerate(lower):
+        requested -= taken[place] if there.all() else taken[place] * there[:, None]
+    return taken, requested
+
+
 class KeptVictims:
     """The victims on every node, for filters that depend on pods only through the sums of their requests.
 
@@ -147,13 +176,7 @@ class KeptVictims:
         if not preemptible.all():
             self.kinds[rows[~preemptible]] = NONE_LOWER
             rows, lower = rows[preemptible], lower[:, preemptible]
-        # Slices are views; an array of all rows would be a copy.
-        whole = len(rows) == len(snapshot)
-        taken = pods.requests[: len(lower), : len(snapshot)] if whole else pods.requests[: len(lower), rows]
-        taken = taken[:, :, : len(snapshot.resources)]
-        requested = snapshot.requested[rows]
-        for place, there in enumerate(lower):
-            requested -= taken[place] if there.all() else taken[place] * there[:, None]
+        taken, requested = _without(lower, rows, pods, snapshot)
         kinds = what_if.refusals_if(rows, requested)
         self.kinds[rows] = kinds
         fits = kinds == CANDIDATE
