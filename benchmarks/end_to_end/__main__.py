@@ -245,7 +245,8 @@ class Measurement:
         )
 
 
-COLUMNS = "nodes family scheduler pods bound/s CPU-s/1,000 p50-ms p99-ms alone-ms peak-MiB ceiling/s events writes/pod"
+COLUMNS = "nodes family scheduler pods bound/s CPU-s/1,000 p50-ms p99-ms alone-ms peak-MiB ceiling/s events"
+COLUMNS += " writes/pod"
 HEADER = f"| {COLUMNS.replace(' ', ' | ').replace('-', ' ')} |"
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from plimsoll.framework.extension_points import WhatIf
+from plimsoll.framework.extension_points import VictimArrays, WhatIf
 from plimsoll.framework.status import Status, unresolvable
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.pods_by_importance import PodsByImportance, importance, started
@@ -171,6 +171,14 @@ class KeptVictims:
         if not len(rows):
             return
         pods = snapshot.index(PodsByImportance)
+        budgets = DisruptionBudgets(snapshot.objects)
+        if not budgets.protect_anybody:
+            self._widen(len(pods.priorities))
+            costs = self.costs
+            arrays = VictimArrays(pod.priority, pods, NONE_LOWER, self.kinds, self.victims, costs)
+            rows = what_if.find_victims(rows, arrays)
+            if not len(rows):
+                return
         lower = pods.below(pod.priority, rows)
         preemptible = lower.any(axis=0)
         if not preemptible.all():
@@ -190,7 +198,6 @@ class KeptVictims:
             return fitting
 
         victims = np.zeros_like(lower)
-        budgets = DisruptionBudgets(snapshot.objects)
         violations = np.zeros(len(rows), dtype=np.int64)
         if budgets.protect_anybody:
             violating = _violating(rows, lower, pods, budgets)
@@ -220,12 +227,15 @@ class KeptVictims:
                 rows = rows[costs == costs.min()]
         return rows
 
-    def _note(self, rows: RowArray, victims: BoolArray, violations: IntArray, pods: PodsByImportance) -> None:
-        places = len(victims)
+    def _widen(self, places: int) -> None:
         if places > len(self.victims):
             wider = np.zeros((places, len(self.kinds)), dtype=np.bool_)
             wider[: len(self.victims)] = self.victims
             self.victims = wider
+
+    def _note(self, rows: RowArray, victims: BoolArray, violations: IntArray, pods: PodsByImportance) -> None:
+        places = len(victims)
+        self._widen(places)
         self.victims[:, rows] = False
         self.victims[:places, rows] = victims
         priorities = pods.priorities[:places, rows]
