@@ -138,24 +138,28 @@ def test_columns_equal_those_of_the_plugins(
     assert scored.totals.tolist() == totals.tolist()
 
 
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
+#: Pods of nodes that no pod may enter: node, milli-cores, priority, start.
+FULL = [(2, 3_000, 9, None), (3, 3_000, 9, None)]
 VICTIMS = st.lists(
     st.tuples(
-        st.integers(0, 3),  # node
+        st.integers(0, 3),
         st.sampled_from([500, 1_000, 2_000, 3_000]),
         st.sampled_from([-(2**31), -5, 0, 4, 5, 9]),
-        st.sampled_from([None, "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"]),
+        st.sampled_from([None, EARLY, LATE]),
     ),
     max_size=14,
 )
 
 
 @settings(parent=LAWFUL)
-@given(VICTIMS, st.sampled_from([500, 1_500, 3_000, 5_000]), st.sampled_from([0, 5]), st.booleans())
-@example([(0, 500, 0, None), (0, 3_000, 4, None), (1, 3_000, 0, None)], 3_000, 5, False)
+@given(VICTIMS, st.sampled_from([500, 1_500, 3_000, 5_000]), st.sampled_from([0, 5]), st.sampled_from("01"))
+@example([(0, 2_000, 0, EARLY), (0, 2_000, 0, LATE), (1, 3_000, 4, None), *FULL], 4_000, 5, "0")
+@example([(0, 2_000, 4, None), (1, 3_000, 4, EARLY), *FULL], 3_000, 5, "1")
 def test_victims_are_those_that_numpy_finds(
-    kernel: Kernel, placed: Any, cpu: int, priority: int, is_nominated: bool
+    kernel: Kernel, placed: Any, cpu: int, priority: int, nominated: str
 ) -> None:
-    """Their order, costs and refusals; a node with a nominated pod is left to numpy."""
+    """Their places and costs, and refusals; a node with a nominated pod is left to numpy."""
     nodes = [a_node(f"n{at}", cpu="4", pods=4) for at in range(4)]
     pods = [
         a_pod(
@@ -171,11 +175,25 @@ def test_victims_are_those_that_numpy_finds(
     told = []
     for each in (kernel, None):
         scheduler = ProfileScheduler(PROFILE, cluster, lambda _: 0, kernel=each)
-        if is_nominated:
+        if nominated == "1":
             scheduler.nominator.add(cluster.templates.info(a_pod("first", cpu="2", priority=9)), "n1")
         new = cluster.templates.info(a_pod("new", cpu=f"{cpu}m", priority=priority))
-        told.append(_told(schedule(scheduler, new)))
+        decision = schedule(scheduler, new)
+        told.append((_told(decision), _kept(decision)))
     assert told[0] == told[1]
+
+
+def _kept(decision: Decision) -> Any:
+    """What the search keeps of each node: its kind, and of candidates the victims' places and their costs."""
+    search: Any = None if decision.nomination is None else decision.nomination.search
+    if search is None:
+        return None
+    kept = search.kept
+    costs = [
+        (kept.victims[:, row].nonzero()[0].tolist(), *(each[row] for each in kept.costs))
+        for row in np.flatnonzero(kept.kinds == 0).tolist()
+    ]
+    return kept.kinds.tolist(), costs
 
 
 def _amounts(cpu: str, memory: str, amounts: Any) -> dict[str, Any]:

@@ -81,6 +81,23 @@ def test_trials_say_the_same(placed: Any, cpu: str, wishes: dict[str, Any], nomi
         assert decided(placed, cpu, wishes, nominated) == without_trials
 
 
+def test_a_filter_before_the_sums_is_named_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A port that a pod of higher priority holds, on a node that is too small besides."""
+    ports = [{"containerPort": 80, "hostPort": 80}]
+    amounts = {"requests": {"cpu": "3"}}
+    wishes = {"containers": [{"name": "main", "image": "main:1", "resources": amounts, "ports": ports}]}
+    holder = a_pod("holder", priority=10, node="n0", **wishes)
+    said = []
+    for patched in (False, True):
+        cluster = a_cluster([a_node("n0", cpu="4")], [holder, a_pod("low", cpu="1", node="n0")])
+        new = cluster.templates.info(a_pod("new", priority=7, **wishes))
+        if patched:
+            monkeypatch.setattr(default_preemption, "refusals_before_trial", lambda *_: {})
+        said.append(schedule(ProfileScheduler(PROFILE, cluster), new).message)
+    assert said[0] == said[1]
+    assert "free ports" in said[0].partition("preemption")[2]
+
+
 def test_a_node_that_stays_too_small_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = list[int]()
     monkeypatch.setattr(
