@@ -381,10 +381,7 @@ class DefaultEvictor(Evictor):
         least, metadata, is_exact = self._min_replicas, pod.pod.metadata, context.is_exact
         if least <= 1 or (is_exact and len(metadata.owner_references) != 1):
             return None
-        enough: set[tuple[str, str]] = context.present.kept.setdefault((DefaultEvictor, least), set())
         for owner in metadata.owner_references if is_exact else metadata.owners:
-            if (pod.namespace, owner.uid) in enough:
-                continue
             whose = f"{owner.kind} {owner.name}"
             if not (owner.controller or is_exact):
                 whose += " (which is no controller of it)"
@@ -395,9 +392,8 @@ class DefaultEvictor(Evictor):
                     f"{whose} has {counted(count, 'pod')}, fewer than minReplicas {least}",
                     yields_to_surge=not is_exact and count == 1,
                 )
-            if not is_exact and context.ready_replicas(pod.namespace, owner.uid) > 1:
-                enough.add((pod.namespace, owner.uid))
-            elif not is_exact and is_serving(pod):
+            ready = context.ready_replicas(pod.namespace, owner.uid)
+            if not is_exact and ready <= 1 and is_serving(pod):
                 return Refusal("LastReady", f"the pod is the only ready one of {whose}", yields_to_surge=True)
         return None
 
@@ -418,7 +414,7 @@ def _left_to_others(pod: PodInfo, context: StrategyContext) -> Refusal | None:
     row = context.cluster.row_of_pod(pod.uid)
     if row is None:
         return None
-    known: dict[int, Refusal | None] = context.present.kept.setdefault(leaving, {})
+    known: dict[int, Refusal | None] = context.kept.setdefault(leaving, {})  # nodes do not change in a run
     if row not in known:
         known[row] = leaving(context.cluster.nodes[row])
     return known[row]

@@ -71,13 +71,11 @@ class PresentFindings(Struct, frozen=True):
         told: The state of what they read: changes of placed and of other pods, evictors, measurements.
         evictable: Uids of pods that pass ``filter`` as they are: no surge lifted a refusal.
         movable: The same of ``preEvictionFilter``.
-        kept: Findings that evictors keep themselves, by keys of their own.
     """
 
     told: tuple[int, int, tuple[Evictor, ...], Measurements]
     evictable: set[str] = field(default_factory=set)
     movable: set[str] = field(default_factory=set)
-    kept: dict[object, Any] = field(default_factory=dict)
 
     def is_of(self, context: "StrategyContext") -> bool:
         """Whether nothing has changed since."""
