@@ -16,6 +16,8 @@ that wait, and only then the scheduler is started, so that it never waits for ne
 * peak memory of the process, as the kernel saw it;
 * the family *devices* (not among the defaults) needs the controller that makes claims from templates: pods
   whose claims it has made wait, each for one GPU; of pods that arrive its work is a part of the latency;
+* writes/pod: requests of the scheduler that write, from its start until it is idle, by its own metrics: the
+  bindings, the events, conditions of pods that fit nowhere, its lease;
 * events that the API server has of them afterwards: a scheduler that drops some spares their cost.
 
 What one bound pod costs, without start-up, before and after a change, three times in turn::
@@ -116,6 +118,7 @@ class Result:
     late: int
     peak_mib: float
     events: int
+    writes_per_pod: float | None
 
 
 async def rest(running: Running, events: Callable[[], Awaitable[int]], patience_s: float) -> float:
@@ -208,6 +211,7 @@ class Measurement:
         # A scheduler that is kept busy by pods that fit nowhere is never idle.
         done = running.cpu_s() if self.what.churns else await rest(running, self.load.events, 60)
         events = await self.load.events() - events
+        writes = await asyncio.to_thread(running.writes)
         moments = seen.bound_of("pod")
         first = seen.began or began
         if not moments or not running.is_alive():
@@ -237,10 +241,12 @@ class Measurement:
             late=arriving - len(waits),
             peak_mib=round(running.peak_mib(), 1),
             events=events,
+            writes_per_pod=None if writes is None else round(writes / len(moments), 3),
         )
 
 
 COLUMNS = "nodes family scheduler pods bound/s CPU-s/1,000 p50-ms p99-ms alone-ms peak-MiB ceiling/s events"
+COLUMNS += " writes/pod"
 HEADER = f"| {COLUMNS.replace(' ', ' | ').replace('-', ' ')} |"
 
 
@@ -248,11 +254,12 @@ def row(result: Result) -> str:
     """A line of the table."""
     unbound = f" ({result.unbound} not bound)" if result.unbound else ""
     late = f" ({result.late} not bound)" if result.late else ""
+    writes = "" if result.writes_per_pod is None else f"{result.writes_per_pod:.2f}"
     return (
         f"| {result.nodes:,} | {result.family} | {result.scheduler} | {result.pods:,}{unbound} "
         f"| {result.bound_per_s:,.0f} | {result.cpu_s_per_1000:.2f} | {1000 * result.p50_s:,.0f} "
         f"| {1000 * result.p99_s:,.0f}{late} | {1000 * result.alone_s:,.0f} "
-        f"| {result.peak_mib:,.0f} | {result.ceiling_per_s:,.0f} | {result.events:,} |"
+        f"| {result.peak_mib:,.0f} | {result.ceiling_per_s:,.0f} | {result.events:,} | {writes} |"
     )
 
 
@@ -337,7 +344,7 @@ async def main() -> None:
     ]
     print(f"{platform.machine()}, {platform.system()}, Python {platform.python_version()}\n")
     print(HEADER)
-    print("| ---: | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    print("| ---: | --- | --- |" + " ---: |" * 10, flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

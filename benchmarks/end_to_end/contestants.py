@@ -1,14 +1,17 @@
 """Schedulers as processes: started, weighed by what the kernel says of them, and ended by their pid."""
 
 import os
+import re
 import shlex
+import ssl
 import subprocess
 import sys
+import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from child_processes import cpu_s
+from child_processes import cpu_s, free_port
 from control_plane import program
 
 
@@ -21,21 +24,25 @@ class Contestant:
         scheduler_name: Of the pods that it serves.
         command: Starts it, in the foreground; ended with SIGTERM.
         environment: Variables that it has besides those of the benchmark.
+        metrics: Where its metrics are read; "" if it is not known.
     """
 
     label: str
     scheduler_name: str
     command: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
+    metrics: str = ""
 
 
 def ours(kubeconfig: Path, scheduler_name: str, variant: str = "plimsoll") -> Contestant:
     """``plimsoll run``; a variant is a label, and after a colon variables: ``before:PYTHONPATH=FOLDER``."""
     command: tuple[str, ...] = (sys.executable, "-m", "plimsoll", "run", "--kubeconfig", str(kubeconfig))
-    command += ("--metrics-port", "0", "--health-port", "0", "--bind-address", "127.0.0.1")
+    port = free_port()
+    command += ("--metrics-port", str(port), "--health-port", "0", "--bind-address", "127.0.0.1")
     label, _, settings = variant.partition(":")
     pairs = (setting.partition("=") for setting in shlex.split(settings))
-    return Contestant(label, scheduler_name, command, tuple((name, value) for name, _, value in pairs))
+    environment = tuple((name, value) for name, _, value in pairs)
+    return Contestant(label, scheduler_name, command, environment, f"http://127.0.0.1:{port}/metrics")
 
 
 def another(command: str, scheduler_name: str) -> Contestant:
@@ -57,8 +64,25 @@ def kube_scheduler(programs: Path, kubeconfig: Path, folder: Path) -> Contestant
             }
         )
     )
-    command = (program(programs, "kube-scheduler"), f"--config={configuration}", "--secure-port=0")
-    return Contestant("kube-scheduler", "default-scheduler", command)
+    port = free_port()
+    command = (
+        program(programs, "kube-scheduler"),
+        f"--config={configuration}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={folder}",
+        "--authorization-always-allow-paths=/metrics",
+    )
+    return Contestant(
+        "kube-scheduler", "default-scheduler", command, metrics=f"https://127.0.0.1:{port}/metrics"
+    )
+
+
+#: A line of both schedulers' metrics: requests to the API server that write.
+WRITES = re.compile(
+    r'^(?:plimsoll_)?rest_client_requests_total{[^}]*method="(?:DELETE|PATCH|POST|PUT)"[^}]*} (\S+)$',
+    re.MULTILINE,
+)
 
 
 class Running:
@@ -82,6 +106,15 @@ class Running:
     def peak_mib(self) -> float:
         """The most memory that was resident, MiB, children included."""
         return sum(self._peak_kib(pid) for pid in self._pids()) / 1024
+
+    def writes(self) -> int | None:
+        """The number of requests to the API server that write, so far; None if it does not tell."""
+        if not self.contestant.metrics:
+            return None
+        tls = ssl.create_default_context()
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE  # a certificate of its own, on loopback
+        with urllib.request.urlopen(self.contestant.metrics, context=tls, timeout=30) as page:  # noqa: S310
+            return int(sum(map(float, WRITES.findall(page.read().decode()))))
 
     def is_alive(self) -> bool:
         """Whether it still runs."""

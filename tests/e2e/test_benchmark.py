@@ -58,3 +58,5 @@ async def test_two_schedulers_are_measured_side_by_side(
         assert each["peak_mib"] > 0  # of the process that has it forked
         assert 0 < each["p50_s"] <= each["p99_s"]
         assert each["cpu_s_at_start"] >= 0
+        # A binding for each pod at least; a scheduler by its command line does not tell.
+        assert (each["writes_per_pod"] or 0) >= 1 or each["scheduler"] != "plimsoll"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -138,6 +138,64 @@ def test_columns_equal_those_of_the_plugins(
     assert scored.totals.tolist() == totals.tolist()
 
 
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
+#: Pods of nodes that no pod may enter: node, milli-cores, priority, start.
+FULL = [(2, 3_000, 9, None), (3, 3_000, 9, None)]
+VICTIMS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from([500, 1_000, 2_000, 3_000]),
+        st.sampled_from([-(2**31), -5, 0, 4, 5, 9]),
+        st.sampled_from([None, EARLY, LATE]),
+    ),
+    max_size=14,
+)
+
+
+@settings(parent=LAWFUL)
+@given(VICTIMS, st.sampled_from([500, 1_500, 3_000, 5_000]), st.sampled_from([0, 5]), st.sampled_from("01"))
+@example([(0, 2_000, 0, EARLY), (0, 2_000, 0, LATE), (1, 3_000, 4, None), *FULL], 4_000, 5, "0")
+@example([(0, 2_000, 4, None), (1, 3_000, 4, EARLY), *FULL], 3_000, 5, "1")
+def test_victims_are_those_that_numpy_finds(
+    kernel: Kernel, placed: Any, cpu: int, priority: int, nominated: str
+) -> None:
+    """Their places and costs, and refusals; a node with a nominated pod is left to numpy."""
+    nodes = [a_node(f"n{at}", cpu="4", pods=4) for at in range(4)]
+    pods = [
+        a_pod(
+            f"p{number}",
+            node=f"n{at}",
+            cpu=f"{amount}m",
+            priority=one,
+            status={"startTime": started} if started else {},
+        )
+        for number, (at, amount, one, started) in enumerate(placed)
+    ]
+    cluster = a_cluster(nodes, pods)
+    told = []
+    for each in (kernel, None):
+        scheduler = ProfileScheduler(PROFILE, cluster, lambda _: 0, kernel=each)
+        if nominated == "1":
+            scheduler.nominator.add(cluster.templates.info(a_pod("first", cpu="2", priority=9)), "n1")
+        new = cluster.templates.info(a_pod("new", cpu=f"{cpu}m", priority=priority))
+        decision = schedule(scheduler, new)
+        told.append((_told(decision), _kept(decision)))
+    assert told[0] == told[1]
+
+
+def _kept(decision: Decision) -> Any:
+    """What the search keeps of each node: its kind, and of candidates the victims' places and their costs."""
+    search: Any = None if decision.nomination is None else decision.nomination.search
+    if search is None:
+        return None
+    kept = search.kept
+    costs = [
+        (kept.victims[:, row].nonzero()[0].tolist(), *(each[row] for each in kept.costs))
+        for row in np.flatnonzero(kept.kinds == 0).tolist()
+    ]
+    return kept.kinds.tolist(), costs
+
+
 def _amounts(cpu: str, memory: str, amounts: Any) -> dict[str, Any]:
     return {cpu: f"{amounts[0]}m", memory: amounts[1], "allocatable": {"example.com/gpu": amounts[2]}}
 
@@ -172,7 +230,11 @@ def test_best_rows_are_those_of_all_rows(kernel: Kernel, batches: Any) -> None:
 
 def _told(decision: Decision) -> tuple[object, ...]:
     counts = decision.total, decision.feasible, decision.ties
-    return decision.outcome, decision.node, *counts, decision.message, decision.diagnosis
+    made = decision.nomination
+    search = made.search if made is not None else None
+    victims = (made.node, made.victims, made.status) if made is not None else ()
+    searched = (search.candidates(), search.selected(), search.statuses()) if search is not None else ()
+    return decision.outcome, decision.node, *counts, decision.message, decision.diagnosis, victims, searched
 
 
 def _named(pod: Any, name: int) -> Any:

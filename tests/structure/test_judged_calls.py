@@ -38,6 +38,7 @@ OTHERS: dict[str, set[str]] = {
     "cluster/ingestion.py": {"self.cache"},
     "scheduling/extenders/steps.py": {"extended"},
     "engine/cache/compiled_totals.py": {"points"},
+    "toolkit/scheduling/victims.py": {"what_if"},
     "engine/cache/template.py": {"self._scores"},
     "scheduling/extenders/consultation.py": {"nomination.search"},
     "engine/scheduler.py": {"cache"},

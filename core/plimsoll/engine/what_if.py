@@ -12,8 +12,9 @@ import numpy as np
 
 from plimsoll.engine.cache.filter_results import FEASIBLE
 from plimsoll.engine.cache.template import TemplateCache
+from plimsoll.engine.kernel.victims import MOST_WANTED, find_victims
 from plimsoll.engine.nominated_requests import NominatedRequests
-from plimsoll.engine.plugin_calls import answered, called, calling
+from plimsoll.engine.plugin_calls import answered, called, calling, counted
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
@@ -26,7 +27,8 @@ from plimsoll.framework import (
     Status,
     unresolvable,
 )
-from plimsoll.framework.plugin_answers import checked
+from plimsoll.framework.extension_points import VictimArrays
+from plimsoll.framework.plugin_answers import checked, judged
 from plimsoll.model.columns.columns import RowArray, told_apart
 
 #: Follows the reasons of a node that has room but for what is reserved there. Nodes that only nominated pods
@@ -151,6 +153,44 @@ class TemplateWhatIf:
                 codes = checked(codes, len(rows), plugin.name, "filter")
             if np.count_nonzero(codes):
                 kinds = np.where(codes != 0, codes * len(self._cache.profile.filter) + position, kinds)
+        return kinds
+
+    def find_victims(self, rows: RowArray, search: VictimArrays) -> RowArray:
+        """All rows without nominated pods, if one filter that states its rule decides there."""
+        cache, addresses = self._cache, self._cache.addresses
+        judges = [each for each in self._judges if each[1].name not in cache.profile.stages.node_filter_names]
+        if addresses.kernel is None or len(judges) != 1 or not len(rows):
+            return rows
+        position, plugin = judges[0]
+        ruled = self._capabilities.ruled_filters.get(plugin.name)
+        if ruled is None or counted([(plugin.name, "filter")]):
+            return rows
+        rule = judged(
+            plugin.name, "filter", ruled.filter_rule, cache.state, self._pod, Snapshot(cache.cluster)
+        )
+        if rule is None or len(rule) > MOST_WANTED:
+            return rows
+        left = np.isin(rows, self._claims.rows)
+        for _, other in self._judges:
+            if other is not plugin:
+                left |= cache.filters.codes(other.name)[rows] != 0
+        find_victims(addresses, rule, position, len(cache.profile.filter), rows[~left], search)
+        return rows[left]
+
+    def refusals_before_trial(self, rows: RowArray, requested: IntArray) -> IntArray:
+        """A trial finds the first filter that rejects: sums tell if none that reads more comes before it."""
+        cache, filters = self._cache, self._cache.profile.filter
+        first = next(
+            position
+            for position, plugin in enumerate((*filters, None))
+            if plugin is None
+            or (plugin.name in self._capabilities.nonlinear and plugin.name not in cache.pre_filter.skipped)
+        )
+        if not len(rows) or not first or not cache.pre_filter.rejected.is_success:
+            return np.zeros(len(rows), dtype=np.int64)
+        kinds = self.refusals_if(rows, requested)
+        # With nominated pods a trial may find another reason first.
+        kinds[(kinds % len(filters) >= first) | np.isin(rows, self._claims.rows)] = 0
         return kinds
 
     def _with_claims(self, rows: RowArray, requested: IntArray) -> IntArray:

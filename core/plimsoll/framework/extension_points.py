@@ -15,11 +15,13 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from plimsoll.framework.args import NoArgs, PluginArgs
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.status import SUCCESS, Diagnosis, Status
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
+from plimsoll.model.columns.pods_by_importance import PodsByImportance
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.resource_claim import ResourceClaim
@@ -179,6 +181,27 @@ class NodeTrial(Protocol):
         """Restore all pods."""
 
 
+class VictimArrays(Struct, frozen=True):
+    """A search for the victims on many nodes, none under a disruption budget; axes: places K, nodes N.
+
+    Attributes:
+        priority: Pods of lower priority may leave.
+        pods: The pods of the nodes, refreshed.
+        none_lower: The kind of a node without pods of lower priority.
+        kinds: Shape (N,), results: 0, ``none_lower``, or the kind of rejection that remains without them.
+        victims: Shape (K, N), results: the places of the victims.
+        costs: Shape (N,) each, results: violations, highest priority, sum of (priority + 2^31), number, and
+            minus the earliest start of the victims of the highest priority.
+    """
+
+    priority: int
+    pods: PodsByImportance
+    none_lower: int
+    kinds: IntArray
+    victims: BoolArray
+    costs: tuple[IntArray | NDArray[np.float64], ...]
+
+
 class WhatIf(Protocol):
     """Evaluates the filters as if pods had left; created by the engine for one attempt."""
 
@@ -206,6 +229,15 @@ class WhatIf(Protocol):
         """The kind of rejection of each of ``rows`` if its pods requested that much, 0 if the pod fits.
 
         The pods that are ``ahead`` are counted in addition to these; ``requested`` has shape (len(rows), R).
+        """
+
+    def find_victims(self, rows: RowArray, search: VictimArrays) -> RowArray:
+        """Search these rows with the kernel; returns those that are left to ``refusals_if``."""
+
+    def refusals_before_trial(self, rows: RowArray, requested: IntArray) -> IntArray:
+        """The kind of rejection that a trial of each row would find first, 0 where only a trial tells.
+
+        The arguments are those of ``refusals_if``.
         """
 
     def refusal(self, kind: int) -> Status:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.counted import counted
-from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.toolkit.scheduling.disruption_budgets import (
     BudgetIndex,
@@ -30,11 +30,15 @@ class BudgetLedger:
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         self._index = BudgetIndex(budgets)
+        self._over: dict[PodTemplate, list[PodDisruptionBudget]] = {}
         self._spent: dict[str, int] = {}
 
     def over(self, pod: PodInfo) -> list[PodDisruptionBudget]:
         """The budgets that cover the pod, sorted by key; a budget with an invalid selector covers none."""
-        return self._index.over(pod)
+        found = self._over.get(pod.template)  # whose pods have the same namespace and labels
+        if found is None:
+            found = self._over[pod.template] = self._index.over(pod)
+        return found
 
     def refusal(self, pod: PodInfo, given_back: str = "") -> Refusal | None:
         """Why the Eviction API would refuse, None if it would not.
@@ -100,7 +104,7 @@ class BudgetLedger:
     def copy(self) -> "BudgetLedger":
         """A copy, to restore when moves are undone."""
         twin = BudgetLedger(())
-        twin._index, twin._spent = self._index, dict(self._spent)
+        twin._index, twin._over, twin._spent = self._index, self._over, dict(self._spent)
         return twin
 
     def take(self, pod: PodInfo, given_back: str = "") -> str:

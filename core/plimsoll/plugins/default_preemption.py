@@ -39,6 +39,7 @@ from plimsoll.toolkit.scheduling.victims import (
     NONE_LOWER,
     KeptVictims,
     VictimsFound,
+    refusals_before_trial,
     victims_by_trial,
 )
 
@@ -237,9 +238,15 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
         budgets = DisruptionBudgets(snapshot.objects)
         units = GangUnits(snapshot.index(GangMembers), snapshot.placed_pod, snapshot.objects)
         candidates, unviolated = kept.count(together)
-        for row in rows[~by_sums].tolist():
+        alone = rows[~by_sums]
+        is_enough = candidates >= wanted and unviolated
+        known = {} if is_enough else refusals_before_trial(pod, alone[~gangs[alone]], snapshot, what_if)
+        for row in alone.tolist():
             if candidates >= wanted and unviolated:
                 break
+            if row in known:
+                search.refused[row] = known[row]
+                continue
             outcome = (
                 victims_in_gangs(pod, row, pods.pods[row], budgets, what_if, units)
                 if gangs[row]

@@ -229,14 +229,14 @@ class DefaultEvictor(Evictor):
         """The first protection that applies."""
         if not pod.pod.spec.node_name:  # assumed: descheduler, which reads the API server, would not see it
             return Refusal("NotBound", "the pod is not bound to its node yet")
-        annotations = pod.pod.metadata.annotations
+        annotations, is_exact = pod.pod.metadata.annotations, context.is_exact
         under_way = in_progress(pod.pod) if annotations else None
         if under_way is not None:
             return under_way
-        if context.is_exact and EVICT in annotations:
+        if is_exact and EVICT in annotations:
             return None
         hard = self._untouchable(pod)
-        if not context.is_exact:
+        if not is_exact:
             hard = hard or _left_to_others(pod, context)
             if hard is not None or annotations.get(EVICT) == "true":
                 return hard
@@ -378,22 +378,22 @@ class DefaultEvictor(Evictor):
         return None
 
     def _replicas(self, pod: PodInfo, context: StrategyContext) -> Refusal | None:
-        least, metadata = self._min_replicas, pod.pod.metadata
-        if least <= 1 or (context.is_exact and len(metadata.owner_references) != 1):
+        least, metadata, is_exact = self._min_replicas, pod.pod.metadata, context.is_exact
+        if least <= 1 or (is_exact and len(metadata.owner_references) != 1):
             return None
-        for owner in metadata.owner_references if context.is_exact else metadata.owners:
+        for owner in metadata.owner_references if is_exact else metadata.owners:
             whose = f"{owner.kind} {owner.name}"
-            if not (owner.controller or context.is_exact):
+            if not (owner.controller or is_exact):
                 whose += " (which is no controller of it)"
             count = context.replicas(pod.namespace, owner.uid)
             if count < least:
                 return Refusal(
                     "MinReplicas",
                     f"{whose} has {counted(count, 'pod')}, fewer than minReplicas {least}",
-                    yields_to_surge=not context.is_exact and count == 1,
+                    yields_to_surge=not is_exact and count == 1,
                 )
             ready = context.ready_replicas(pod.namespace, owner.uid)
-            if not context.is_exact and is_serving(pod) and ready <= 1:
+            if not is_exact and ready <= 1 and is_serving(pod):
                 return Refusal("LastReady", f"the pod is the only ready one of {whose}", yields_to_surge=True)
         return None
 
@@ -412,7 +412,12 @@ class DefaultEvictor(Evictor):
 def _left_to_others(pod: PodInfo, context: StrategyContext) -> Refusal | None:
     """Why the pod is left to the owner of its node, who evicts it."""
     row = context.cluster.row_of_pod(pod.uid)
-    return None if row is None else leaving(context.cluster.nodes[row])
+    if row is None:
+        return None
+    known: dict[int, Refusal | None] = context.kept.setdefault(leaving, {})  # nodes do not change in a run
+    if row not in known:
+        known[row] = leaving(context.cluster.nodes[row])
+    return known[row]
 
 
 def _selects(selector: LabelSelector | None, pod: PodInfo) -> bool:

@@ -29,12 +29,14 @@ class TemplateCache:
         feasible: Rows of the feasible nodes, ascending.
         refusals: The verdicts in words.
         state: The cycle state of the latest refresh; valid for the template's pods.
+        addresses: Addresses of the cluster's columns, for the kernel.
     """
 
     def __init__(self, profile: Profile, cluster: Cluster, shared: NodeColumns | None = None) -> None:
         self.profile = profile
         self.cluster = cluster
         shared = shared or NodeColumns(cluster, profile)
+        self.addresses = shared.addresses
         self._stages = profile.stages
         self._clocks = NEVER
         self._versions = TemplateVersions(profile.stages)

@@ -7,10 +7,11 @@
  * plimsoll/engine/kernel/ writes the structures; EDITION changes with them.
  */
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-#define EDITION 2
+#define EDITION 3
 #define FEASIBLE 32767
 
 /* Wider vectors where the processor has them; they compute the same. */
@@ -62,6 +63,8 @@ static inline int64_t free_of(int64_t allocatable, int64_t requested) {
     return (int64_t)((uint64_t)allocatable - (uint64_t)requested); /* wraps around, as numpy's */
 }
 
+static inline int64_t sum_of(int64_t one, int64_t other) { return (int64_t)((uint64_t)one + (uint64_t)other); }
+
 /* The codes of all rows; whether some row is short of something. */
 WIDE int64_t plimsoll_room_all(const room *self, int64_t nodes) {
     int64_t any = 0;
@@ -111,6 +114,88 @@ int64_t plimsoll_room_rows(const room *self, const int64_t *rows, int64_t count)
     return told;
 }
 
+/* -- victims --------------------------------------------------------------------------------------- */
+
+#define MOST_WANTED 16
+#define PRIORITY_OFFSET ((int64_t)1 << 31)
+
+typedef struct {
+    const int64_t *allocatable, *requested;
+    int64_t axis, least, code, hopeless;
+} wanted_back;
+
+/* Arrays of places have the place as their slow axis, and the row as the next. */
+typedef struct {
+    int64_t priority, places, capacity, resources;
+    const int64_t *priorities;
+    const double *starts;
+    const int64_t *requests;
+    int64_t nodes, none_lower, filters, position;
+    int64_t *kinds;
+    uint8_t *victims;
+    int64_t *violations, *highest, *sums, *counts;
+    double *earliest;
+    int64_t count;
+    wanted_back wanted[];
+} search;
+
+/* The victims on each of the rows if no budget protects any, and their costs: toolkit/scheduling/victims.py. */
+void plimsoll_victims(const search *self, const int64_t *rows, int64_t count) {
+    for (int64_t at = 0; at < count; at++) {
+        const int64_t row = rows[at];
+        int64_t left[MOST_WANTED], any = 0, code = 0;
+        for (int64_t each = 0; each < self->count; each++)
+            left[each] = free_of(self->wanted[each].allocatable[row], self->wanted[each].requested[row]);
+        for (int64_t place = 0; place < self->places; place++) {
+            const int64_t pod = place * self->capacity + row;
+            if (self->priorities[pod] >= self->priority)
+                continue;
+            any = 1;
+            for (int64_t each = 0; each < self->count; each++)
+                left[each] = sum_of(left[each], self->requests[pod * self->resources + self->wanted[each].axis]);
+        }
+        for (int64_t each = 0; each < self->count; each++) {
+            const wanted_back *one = &self->wanted[each];
+            if (left[each] < one->least)
+                code |= one->code | (one->least > one->allocatable[row] ? one->hopeless : 0);
+        }
+        self->kinds[row] = !any ? self->none_lower : code ? code * self->filters + self->position : 0;
+        if (!any || code)
+            continue;
+        int64_t highest = -PRIORITY_OFFSET, sum = 0, victims = 0;
+        double earliest = (double)INFINITY;
+        for (int64_t place = 0; place < self->places; place++) {
+            const int64_t pod = place * self->capacity + row, priority = self->priorities[pod];
+            const int64_t *amounts = self->requests + pod * self->resources;
+            int64_t leaves = 0;
+            if (priority < self->priority)
+                for (int64_t each = 0; each < self->count; each++)
+                    leaves |= free_of(left[each], amounts[self->wanted[each].axis]) < self->wanted[each].least;
+            self->victims[place * self->nodes + row] = (uint8_t)leaves;
+            if (priority >= self->priority)
+                continue;
+            if (!leaves) {
+                for (int64_t each = 0; each < self->count; each++)
+                    left[each] = free_of(left[each], amounts[self->wanted[each].axis]);
+                continue;
+            }
+            victims++;
+            sum = sum_of(sum, priority + PRIORITY_OFFSET);
+            if (priority > highest) {
+                highest = priority;
+                earliest = (double)INFINITY;
+            }
+            if (priority == highest && self->starts[pod] < earliest)
+                earliest = self->starts[pod];
+        }
+        self->violations[row] = 0;
+        self->highest[row] = highest;
+        self->sums[row] = sum;
+        self->counts[row] = victims;
+        self->earliest[row] = -earliest;
+    }
+}
+
 /* -- points ---------------------------------------------------------------------------------------- */
 
 /* An integer in 0..2^52 - 1 as a double, in operations of which vectors are made. */
@@ -121,7 +206,6 @@ static inline double as_double(int64_t value) {
     return result - 4503599627370496.0;
 }
 
-static inline int64_t sum_of(int64_t one, int64_t other) { return (int64_t)((uint64_t)one + (uint64_t)other); }
 
 /* 0..100: how much of a resource is left, or used, with the pod. */
 static inline int32_t allocation_of(int64_t allocatable, int64_t taken, int64_t amount, int64_t is_least) {

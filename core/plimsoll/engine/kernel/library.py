@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plimsoll.model.columns.cluster import Cluster
 
 #: The edition in ``kernel.c``; increases with each change of a structure or function.
-EDITION = 2
+EDITION = 3
 
 #: Up to this many changes are renewed individually, even of the same row; beyond it, the distinct rows.
 MOST_CHANGES = 4096
@@ -38,6 +38,7 @@ class Kernel:
             raise OSError(f"{path} is of another edition")
         self.room_all = _declared(library.plimsoll_room_all, 2)
         self.room_rows = _declared(library.plimsoll_room_rows, 3)
+        self.victims = _declared(library.plimsoll_victims, 3)
         self.points_all = _declared(library.plimsoll_points_all, 2)
         self.points_rows = _declared(library.plimsoll_points_rows, 3)
         self.best_all = _declared(library.plimsoll_best_all, 2)

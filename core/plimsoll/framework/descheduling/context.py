@@ -6,7 +6,6 @@ random order of its maps, so this is one of its possible results, always the sam
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -55,10 +54,38 @@ class Evictor(Protocol, metaclass=Structural):
         return
 
     def filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
-        """Why the pod is protected, None if it is not; called while strategies search."""
+        """Why the pod is protected, None if it is not; called while strategies search.
+
+        Both answers depend on pod and context alone: until the next move, a pod that passes is not asked
+        about again.
+        """
 
     def pre_eviction_filter(self, pod: PodInfo, context: "StrategyContext") -> Refusal | None:
         """The same, called for pods about to be proposed: checks that read the rest of the cluster."""
+
+
+class PresentFindings(Struct, frozen=True):
+    """What evictors have found, for as long as nothing that they read changes: until the next move.
+
+    Attributes:
+        told: The state of what they read: changes of placed and of other pods, evictors, measurements.
+        evictable: Uids of pods that pass ``filter`` as they are: no surge lifted a refusal.
+        movable: The same of ``preEvictionFilter``.
+    """
+
+    told: tuple[int, int, tuple[Evictor, ...], Measurements]
+    evictable: set[str] = field(default_factory=set)
+    movable: set[str] = field(default_factory=set)
+
+    def is_of(self, context: "StrategyContext") -> bool:
+        """Whether nothing has changed since."""
+        placed, others, evictors, measurements = self.told
+        return (
+            placed == context.cluster.tick
+            and others == context.unplaced.changes
+            and evictors is context.evictors
+            and measurements is context.measurements
+        )
 
 
 class StrategyContext(Struct):
@@ -100,6 +127,7 @@ class StrategyContext(Struct):
     failures: list[PluginError] = field(default_factory=list)
     kept: dict[object, Any] = field(default_factory=dict)
     _considered: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
+    _present: PresentFindings | None = None
 
     @property
     def considered(self) -> frozenset[str]:
@@ -240,15 +268,31 @@ class StrategyContext(Struct):
         A refusal is reported to the user with ``wanted``: why the strategy wants to move the pod, empty if it
         is only counting.
         """
-        answers = (_answer(each, "filter", each.filter, pod, self) for each in self.evictors)
-        return self._passes(pod, wanted, chain(answers, map(self.bound_to_gang, (pod,))))
+        known = self.present.evictable
+        return pod.uid in known or self._passes(pod, wanted, self._filtered(pod), known)
 
     def is_movable(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether the evictors' last checks before an eviction pass; the same arguments."""
-        answers = (
-            _answer(each, "preEvictionFilter", each.pre_eviction_filter, pod, self) for each in self.evictors
-        )
-        return self._passes(pod, wanted, answers)
+        known = self.present.movable
+        return pod.uid in known or self._passes(pod, wanted, self._filtered_last(pod), known)
+
+    @property
+    def present(self) -> PresentFindings:
+        """What evictors need not be asked again."""
+        known = self._present
+        if known is None or not known.is_of(self):
+            told = self.cluster.tick, self.unplaced.changes, self.evictors, self.measurements
+            known = self._present = PresentFindings(told)
+        return known
+
+    def _filtered(self, pod: PodInfo) -> Iterator[Refusal | None]:
+        for each in self.evictors:
+            yield _answer(each, "filter", each.filter, pod, self)
+        yield self.bound_to_gang(pod)
+
+    def _filtered_last(self, pod: PodInfo) -> Iterator[Refusal | None]:
+        for each in self.evictors:
+            yield _answer(each, "preEvictionFilter", each.pre_eviction_filter, pod, self)
 
     def bound_to_gang(self, pod: PodInfo, whole: Container[str] = ()) -> Refusal | None:
         """Why a pod stays because other members of its group need it; None if they do not.
@@ -292,22 +336,36 @@ class StrategyContext(Struct):
             yield self.bound_to_gang(pod, whole)
 
         # Each member that must stay is reported.
-        return all([self._passes(pod, wanted, answers(pod), surges=False) for pod in pods])  # noqa: C419
+        return all([self._passes(pod, wanted, answers(pod)) for pod in pods])  # noqa: C419
 
     def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod, by either check."""
         return self.is_evictable(pod, wanted) and self.is_movable(pod, wanted)
 
     def _passes(
-        self, pod: PodInfo, wanted: str, answers: Iterable[Refusal | None], *, surges: bool = True
+        self,
+        pod: PodInfo,
+        wanted: str,
+        answers: Iterable[Refusal | None],
+        unprotected: set[str] | None = None,
     ) -> bool:
+        """Whether nothing in the answers keeps the pod; one that nothing even would is added to the set.
+
+        Without a set the pod leaves with others, and no surge lifts a refusal.
+        """
+        is_lifted = False
         for refusal in answers:
-            if surges and refusal is not None and refusal.yields_to_surge:
+            if refusal is None:
+                continue
+            if unprotected is not None and refusal.yields_to_surge:
                 refusal = self.surges.lift(pod, refusal)  # noqa: PLW2901 - what is left of it
+                is_lifted = True
             if refusal is not None:
                 if wanted:
                     self.protected.append(Protected(pod, wanted, refusal))
                 return False
+        if unprotected is not None and not is_lifted:
+            unprotected.add(pod.uid)
         return True
 
 

@@ -256,9 +256,14 @@ class PodsByOwner(PodGroups[tuple[str, str]]):
 
 
 class UnplacedPods:
-    """Pods without a place: pending pods, and ended pods (with the node they ran on)."""
+    """Pods without a place: pending pods, and ended pods (with the node they ran on).
+
+    Attributes:
+        changes: The number of changes so far.
+    """
 
     def __init__(self, pods: Iterable[PodInfo] = ()) -> None:
+        self.changes = 0
         self._pods: dict[str, PodInfo] = {}
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         self._owners: Counter[tuple[str, str]] = Counter()
@@ -275,6 +280,7 @@ class UnplacedPods:
     def set(self, pod: PodInfo) -> None:
         """Add a pod or replace its object."""
         self.discard(pod.uid)
+        self.changes += 1
         self._pods[pod.uid] = pod
         self._by_node.setdefault(pod.pod.node_name, {})[pod.uid] = pod
         self._owners.update(_keys(pod, pod.pod.metadata.owner_references))
@@ -284,6 +290,7 @@ class UnplacedPods:
         """Remove a pod, if it is present."""
         pod = self._pods.pop(uid, None)
         if pod is not None:
+            self.changes += 1
             del self._by_node[pod.pod.node_name][uid]
             self._owners.subtract(_keys(pod, pod.pod.metadata.owner_references))
             self._members.subtract(_keys(pod, pod.pod.metadata.owners))

@@ -138,7 +138,9 @@ def load_of_source(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | 
 def protections(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
     """No evictor protects the pod, nor its group; what forbids an eviction only may admit a surge."""
     pod, context = candidate.pod, plan.context
-    for evictor in plan.rebalancing.evictors:
+    asked, uid = context.present, pod.uid
+    is_known = uid in asked.evictable and uid in asked.movable  # the strategy has just asked
+    for evictor in () if is_known else plan.rebalancing.evictors:
         refusal = called(evictor.name, "filter", evictor.filter, pod, context)
         last = called(evictor.name, "preEvictionFilter", evictor.pre_eviction_filter, pod, context)
         if refusal is None and last is None:

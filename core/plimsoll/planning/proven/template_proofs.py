@@ -2,9 +2,10 @@
 
 A proof ranks the nodes for the replacement as if its pod had left. If each node's verdict and total depend on
 that node alone, other nodes rank the same whichever pod of the template leaves. So one ranking serves all of
-them, without the pod's own node. If none of the best nodes serves the strategy's purpose, or strategies
-object to each of them whatever the source, the candidate is refused with the refusal that its own proof would
-find. In all other cases there is no result here, and the candidate is proven individually.
+them, without the pod's own node. Totals are computed only if a feasible node serves the strategy's purpose.
+If none of the best nodes serves it, or strategies object to each of them whatever the source, the candidate
+is refused with the refusal that its own proof would find. In all other cases there is no result here, and the
+candidate is proven individually.
 
 A refusal is computed once for all pods of a template and an owner whose nodes are alike: feasible or not,
 admitted or not, and none of the best. They share one object. Results hold until a move is made.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from msgspec import Struct, field
 
+from plimsoll.engine.decision import Ranking
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import PluginError, PodInfo, PodTemplate
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
@@ -111,18 +113,23 @@ class TemplateProofs:
         scheduler = self._schedulers.of(profile)
         replacement = replacement_of(pod, self._fork)
         try:
-            ranking = scheduler.rank(replacement)
-            if not len(ranking) or not scheduler.refreshed(replacement).is_by_node:
+            found = scheduler.filtered(replacement)
+            rows = found.rows
+            if not len(rows) or not found.cache.is_filtered_by_node:
                 return None
+            chosen = self._targets.admitted[rows]
+            allowed = int(np.count_nonzero(chosen))
+            if names is not None:
+                chosen = chosen & self._targets.among(names)[rows]
+            best: tuple[str, ...] = ()
+            if chosen.any():  # otherwise no score decides anything
+                ranking = Ranking(self._fork, rows, found.cache.totals(replacement, rows))
+                if not found.cache.is_by_node:
+                    return None
+                nodes = self._fork.nodes
+                best = tuple(nodes[row].name for row in best_rows(ranking, chosen, TRIES + 1))
         except PluginError:
             return None
-        rows = ranking.rows
-        chosen = self._targets.admitted[rows]
-        allowed = int(np.count_nonzero(chosen))
-        if names is not None:
-            chosen = chosen & self._targets.among(names)[rows]
         feasible = np.zeros(len(self._fork), dtype=np.bool_)
         feasible[rows] = True
-        nodes = self._fork.nodes
-        best = tuple(nodes[row].name for row in best_rows(ranking, chosen, TRIES + 1))
         return _Ranked(best, len(rows), allowed, np.packbits(feasible).tobytes())

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from plimsoll.framework.extension_points import WhatIf
+from plimsoll.framework.extension_points import VictimArrays, WhatIf
 from plimsoll.framework.status import Status, unresolvable
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.pods_by_importance import PodsByImportance, importance, started
@@ -90,6 +90,35 @@ def victims_by_trial(
     return VictimsFound(row, tuple(sorted(victims, key=importance)), violations)
 
 
+def refusals_before_trial(
+    pod: PodInfo, rows: RowArray, snapshot: Snapshot, what_if: WhatIf
+) -> dict[int, Status]:
+    """What ``victims_by_trial`` would return, by row, where sums show already that no victims help."""
+    pods = snapshot.index(PodsByImportance)
+    lower = pods.below(pod.priority, rows)
+    preemptible = lower.any(axis=0)
+    rows, lower = rows[preemptible], lower[:, preemptible]
+    _, requested = _without(lower, rows, pods, snapshot)
+    kinds = what_if.refusals_before_trial(rows, requested)
+    statuses = {kind: what_if.refusal(kind) for kind in np.unique(kinds[kinds != 0]).tolist()}
+    refused = zip(rows.tolist(), kinds.tolist(), strict=True)
+    return {row: statuses[kind] for row, kind in refused if kind}
+
+
+def _without(
+    lower: BoolArray, rows: RowArray, pods: PodsByImportance, snapshot: Snapshot
+) -> tuple[IntArray, IntArray]:
+    """The requests of the pods at the places, shape (K, N, R), and of the others on the rows, (N, R)."""
+    # Slices are views; an array of all rows would be a copy.
+    whole = len(rows) == len(snapshot)
+    taken = pods.requests[: len(lower), : len(snapshot)] if whole else pods.requests[: len(lower), rows]
+    taken = taken[:, :, : len(snapshot.resources)]
+    requested = snapshot.requested[rows]
+    for place, there in enumerate(lower):
+        requested -= taken[place] if there.all() else taken[place] * there[:, None]
+    return taken, requested
+
+
 class KeptVictims:
     """The victims on every node, for filters that depend on pods only through the sums of their requests.
 
@@ -142,18 +171,20 @@ class KeptVictims:
         if not len(rows):
             return
         pods = snapshot.index(PodsByImportance)
+        budgets = DisruptionBudgets(snapshot.objects)
+        if not budgets.protect_anybody:
+            self._widen(len(pods.priorities))
+            costs = self.costs
+            arrays = VictimArrays(pod.priority, pods, NONE_LOWER, self.kinds, self.victims, costs)
+            rows = what_if.find_victims(rows, arrays)
+            if not len(rows):
+                return
         lower = pods.below(pod.priority, rows)
         preemptible = lower.any(axis=0)
         if not preemptible.all():
             self.kinds[rows[~preemptible]] = NONE_LOWER
             rows, lower = rows[preemptible], lower[:, preemptible]
-        # Slices are views; an array of all rows would be a copy.
-        whole = len(rows) == len(snapshot)
-        taken = pods.requests[: len(lower), : len(snapshot)] if whole else pods.requests[: len(lower), rows]
-        taken = taken[:, :, : len(snapshot.resources)]
-        requested = snapshot.requested[rows]
-        for place, there in enumerate(lower):
-            requested -= taken[place] if there.all() else taken[place] * there[:, None]
+        taken, requested = _without(lower, rows, pods, snapshot)
         kinds = what_if.refusals_if(rows, requested)
         self.kinds[rows] = kinds
         fits = kinds == CANDIDATE
@@ -167,7 +198,6 @@ class KeptVictims:
             return fitting
 
         victims = np.zeros_like(lower)
-        budgets = DisruptionBudgets(snapshot.objects)
         violations = np.zeros(len(rows), dtype=np.int64)
         if budgets.protect_anybody:
             violating = _violating(rows, lower, pods, budgets)
@@ -197,12 +227,15 @@ class KeptVictims:
                 rows = rows[costs == costs.min()]
         return rows
 
-    def _note(self, rows: RowArray, victims: BoolArray, violations: IntArray, pods: PodsByImportance) -> None:
-        places = len(victims)
+    def _widen(self, places: int) -> None:
         if places > len(self.victims):
             wider = np.zeros((places, len(self.kinds)), dtype=np.bool_)
             wider[: len(self.victims)] = self.victims
             self.victims = wider
+
+    def _note(self, rows: RowArray, victims: BoolArray, violations: IntArray, pods: PodsByImportance) -> None:
+        places = len(victims)
+        self._widen(places)
         self.victims[:, rows] = False
         self.victims[:places, rows] = victims
         priorities = pods.priorities[:places, rows]
