@@ -8,6 +8,7 @@ import subprocess
 import yaml
 
 from deploy.tools import ROOT, tool
+from release import krew
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
@@ -21,7 +22,6 @@ COMMITS = {
     "actions/upload-artifact v4.6.2": "ea165f8d65b6e75b540449e92b4886f43607fa02",
     "helm/kind-action v1.12.0": "a1b0e391336a6ee6713a0583f8c6240d70863de3",
     "oras-project/setup-oras v1.2.4": "22ce207df3b08e061f537244349aac6ae1d214f6",
-    "pypa/gh-action-pypi-publish v1.12.4": "76f52bc884231f62b9a034ebfe128415bbaabdfc",
     "sigstore/cosign-installer v3.9.2": "d58896d6a1865668819e1d91763c7751a165e159",
 }
 
@@ -62,6 +62,15 @@ def test_every_target_that_is_called_exists() -> None:
 
     assert called
     assert called <= targets
+
+
+def test_the_archive_for_krew_is_made_of_an_image_with_the_command_line() -> None:
+    """As in a dry run, which ``make release-check`` installs; the operator's image has no commands."""
+    (content, tag) = re.findall(
+        r'make image IMAGE=plimsoll-kubectl CONTENT="(.+)"\n.*docker create (\S+)\)"', TEXT
+    )[0]
+
+    assert (content, tag) == (krew.CONTENT, "plimsoll-kubectl")
 
 
 def test_each_supported_python_runs_what_ci_runs() -> None:

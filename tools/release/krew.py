@@ -3,9 +3,9 @@
     python -m release.krew archive ROOT linux-amd64 FOLDER
     python -m release.krew manifest FOLDER 1.2.0 ADDRESS
 
-ROOT is an image's root file system; an archive of it runs on any Linux of the architecture, for it brings its
-own interpreter and C library. The manifest is contrib/krew/plimsoll.yaml with those platforms that have an
-archive in FOLDER.
+ROOT is the root file system of an image with the command line, which the operator's image does not have
+(CONTENT). An archive of it runs on any Linux of the architecture, for it brings its own interpreter and
+C library. The manifest is contrib/krew/plimsoll.yaml with those platforms that have an archive in FOLDER.
 """
 
 import hashlib
@@ -22,6 +22,8 @@ from release.archives import packed
 
 REPOSITORY = Path(__file__).parents[2]
 PREFIX = "kubectl-plimsoll"
+#: What that image holds (deploy/image/assemble.py): the command line, and what it loads where it is there.
+CONTENT = "kubectl-plimsoll plimsoll-core[devices] plimsoll-optimal"
 LAUNCHER = """\
 #!/bin/sh
 # Runs plimsoll with the interpreter and the libraries of this archive.
@@ -95,6 +97,17 @@ def manifest(
     return {**template, "spec": {**template["spec"], "version": f"v{version}", "platforms": platforms}}
 
 
+def write_manifest(folder: Path, version: str, address: str) -> None:
+    """Write ``plimsoll.krew.yaml`` for the archives in a folder; see :func:`manifest`."""
+    found = {
+        each.name.removeprefix(f"{PREFIX}-").removesuffix(".tar.gz"): each.read_bytes()
+        for each in folder.glob(f"{PREFIX}-*.tar.gz")
+    }
+    template = yaml.safe_load((REPOSITORY / "contrib/krew/plimsoll.yaml").read_text(encoding="utf-8"))
+    text = yaml.safe_dump(manifest(template, version, address, found), sort_keys=False, width=1000)
+    (folder / "plimsoll.krew.yaml").write_text(text, encoding="utf-8")
+
+
 def main(verb: str, *args: str) -> None:
     """Write the archive or the manifest."""
     if verb == "archive":
@@ -103,13 +116,7 @@ def main(verb: str, *args: str) -> None:
         Path(folder, f"{PREFIX}-{platform}.tar.gz").write_bytes(content)
         return
     folder, version, address = args
-    found = {
-        each.name.removeprefix(f"{PREFIX}-").removesuffix(".tar.gz"): each.read_bytes()
-        for each in Path(folder).glob(f"{PREFIX}-*.tar.gz")
-    }
-    template = yaml.safe_load((REPOSITORY / "contrib/krew/plimsoll.yaml").read_text(encoding="utf-8"))
-    text = yaml.safe_dump(manifest(template, version, address, found), sort_keys=False, width=1000)
-    Path(folder, "plimsoll.krew.yaml").write_text(text, encoding="utf-8")
+    write_manifest(Path(folder), version, address)
 
 
 if __name__ == "__main__":
