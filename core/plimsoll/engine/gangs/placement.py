@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from plimsoll.devices.fork_bookings import decide_on_fork
 from plimsoll.devices.gang_claims import GangClaims
-from plimsoll.engine.attempt import schedule
+from plimsoll.engine.attempt import choose, schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gangs.fewer_victims import displace, with_fewer_victims
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
@@ -299,7 +299,7 @@ def _one_by_one(
         twin = twins.of(scheduler)
         home = _home(twin, pod, claims) if decides else search.home_of(pod)
         decision = (
-            schedule(twin, pod, home) if filling is None else twins.filled(filling, pod, scheduler, home)
+            schedule(twin, pod, home) if filling is None else _filled(filling, pod, twin, home)
         )
         nomination = decision.nomination
         victims: tuple[PodInfo, ...] = ()
@@ -327,45 +327,48 @@ def _one_by_one(
 
 
 class _Twins:
-    """The schedulers of the members on the fork, confined to the domains of the search and to one more."""
+    """The schedulers of the members on the fork, confined to the domains of the search."""
 
     def __init__(self, search: _Search, fork: Cluster) -> None:
         self._search, self._fork = search, fork
-        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], ProfileScheduler] = {}
+        self._known: dict[int, ProfileScheduler] = {}
 
-    def of(self, scheduler: ProfileScheduler, *part: tuple[str, str]) -> ProfileScheduler:
+    def of(self, scheduler: ProfileScheduler) -> ProfileScheduler:
         """The twin of a scheduler."""
-        key = id(scheduler), part
-        found = self._known.get(key)
+        found = self._known.get(id(scheduler))
         if found is None:
             search = self._search
             profile = scheduler.profile if search.is_preempting else scheduler.profile.without_preemption
-            domains = (*search.domains, *part)
-            if domains:
-                profile = profile.confined(TopologyPlacement(*domains))
-            found = self._known[key] = scheduler.on(self._fork, profile)
+            if search.domains:
+                profile = profile.confined(TopologyPlacement(*search.domains))
+            found = self._known[id(scheduler)] = scheduler.on(self._fork, profile)
         return found
 
-    def filled(
-        self, filling: Filling, pod: PodInfo, scheduler: ProfileScheduler, home: BoolArray | None
-    ) -> Decision:
-        """Decide on a member in the domains in use, then in a further one, else on any node."""
-        for value in self._values(filling, pod):
-            decision = schedule(self.of(scheduler, (filling.domains.key, value)), pod, home)
-            if decision.outcome is AttemptOutcome.SCHEDULED:
-                filling.done(pod)
-                return decision
-            filling.refuses(pod, value)
-        filling.done(pod)
-        return schedule(self.of(scheduler), pod, home)
 
-    def _values(self, filling: Filling, pod: PodInfo) -> Iterator[str]:
-        yield from filling.open_to(pod)
-        for _ in range(MOST_DOMAINS):
-            value = filling.begin(pod)
-            if not value:
-                return
-            yield value
+def _filled(filling: Filling, pod: PodInfo, twin: ProfileScheduler, home: BoolArray | None) -> Decision:
+    """Decide on a member in the domains in use, then in a further one, else on any node."""
+    try:
+        found = twin.filtered(pod)
+        for value in _values(filling, pod):
+            rows = filling.domains.among(value, found.rows)
+            if len(rows):
+                return choose(twin, pod, found, rows, home)
+            filling.refuses(pod, value)
+        return schedule(twin, pod, home)
+    except PluginError as exc:
+        return twin.broken(pod, exc)
+    finally:
+        filling.done(pod)
+
+
+def _values(filling: Filling, pod: PodInfo) -> Iterator[str]:
+    """The domains in which a member is tried, in turn."""
+    yield from filling.open_to(pod)
+    for _ in range(MOST_DOMAINS):
+        value = filling.begin(pod)
+        if not value:
+            return
+        yield value
 
 
 def _by_rank(

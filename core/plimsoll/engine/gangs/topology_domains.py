@@ -99,6 +99,7 @@ class TopologyDomains:
         self.most: IntArray = np.zeros(count, dtype=np.int64)
         self.size: IntArray = np.zeros(count, dtype=np.int64)
         self.rooms: dict[Hashable, IntArray] = {}
+        self._rows: dict[str, RowArray] = {}  #: of the nodes of domains that were asked about
         alike: dict[Hashable, list[PodInfo]] = {}
         for pod in members:
             alike.setdefault(shape_of(pod), []).append(pod)
@@ -122,6 +123,15 @@ class TopologyDomains:
     def has(self, value: str) -> bool:
         """Whether a node is in the domain."""
         return value in self.values
+
+    def among(self, value: str, rows: RowArray) -> RowArray:
+        """Those of some rows, ascending, whose nodes are in a domain."""
+        inside = self._rows.get(value)
+        if inside is None:
+            inside = self._rows[value] = np.flatnonzero(self._ids == self._snapshot.label(self.key).find(value))
+        at = np.searchsorted(rows, inside)
+        at[at == len(rows)] = 0
+        return inside[rows[at] == inside] if len(rows) else rows
 
     def of(self, rows: Sequence[int]) -> list[str] | None:
         """The domains of these nodes, once each; None if one of them is in no domain."""
@@ -246,16 +256,17 @@ class Filling:
     def __init__(self, domains: TopologyDomains, members: Sequence[PodInfo], begun: Iterable[str]) -> None:
         self.domains, self.begun = domains, [each for each in begun if domains.has(each)]
         self._left = Counter(map(shape_of, members))
-        self._full: set[tuple[Hashable, str]] = set()
+        self._full: dict[Hashable, set[str]] = {}  #: domains that refused a shape
 
     def open_to(self, pod: PodInfo) -> list[str]:
         """The domains that are in use and have not refused a pod of this shape."""
-        return [each for each in self.begun if (shape_of(pod), each) not in self._full]
+        full = self._full.get(shape_of(pod))
+        return [each for each in self.begun if each not in full] if full else [*self.begun]
 
     def refuses(self, pod: PodInfo, value: str) -> None:
         """Note that a domain refused a pod; with terms about other pods the next one may do."""
         if not looks_at_pods(pod):
-            self._full.add((shape_of(pod), value))
+            self._full.setdefault(shape_of(pod), set()).add(value)
 
     def begin(self, pod: PodInfo) -> str:
         """Take a further domain into use for a pod and those after it; "" if none has room by count."""
@@ -265,12 +276,9 @@ class Filling:
         for shape, count in self._left.items():
             most += np.minimum(rooms[shape], count)
             size += rooms[shape]
-        used = set(self.begun)
-        free = [
-            each
-            for each in np.flatnonzero(rooms[shape_of(pod)]).tolist()
-            if values[each] not in used and (shape_of(pod), values[each]) not in self._full
-        ]
+        shape = shape_of(pod)
+        used = {*self.begun, *self._full.get(shape, ())}
+        free = [each for each in np.flatnonzero(rooms[shape]).tolist() if values[each] not in used]
         if not free:
             return ""
         found = values[min(free, key=lambda each: (-int(most[each]), int(size[each]), values[each]))]
