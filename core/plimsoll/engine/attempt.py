@@ -46,6 +46,9 @@ def choose(
     """Place the pod on the best of some feasible nodes; PluginError.
 
     Args:
+        scheduler: Its profile scores them.
+        pod: The pod.
+        found: Its filter results.
         rows: The rows of these nodes, at least one. Scores are normalized over them.
         home: As for :func:`schedule`.
     """

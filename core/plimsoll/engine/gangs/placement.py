@@ -298,9 +298,10 @@ def _one_by_one(
         decides = claims.decides(pod)
         twin = twins.of(scheduler)
         home = _home(twin, pod, claims) if decides else search.home_of(pod)
-        decision = (
-            schedule(twin, pod, home) if filling is None else _filled(filling, pod, twin, home)
-        )
+        by = pod if decides else twins.sibling(twin, pod)
+        decision = schedule(twin, by, home) if filling is None else _filled(filling, by, twin, home)
+        if by is not pod:
+            decision = replace(decision, pod=pod)
         nomination = decision.nomination
         victims: tuple[PodInfo, ...] = ()
         if decision.outcome is AttemptOutcome.SCHEDULED:
@@ -332,6 +333,8 @@ class _Twins:
     def __init__(self, search: _Search, fork: Cluster) -> None:
         self._search, self._fork = search, fork
         self._known: dict[int, ProfileScheduler] = {}
+        self._firsts: dict[Hashable, PodInfo] = {}  #: members of different shapes
+        self._may_share = not (search.is_preempting or search.is_nominated)
 
     def of(self, scheduler: ProfileScheduler) -> ProfileScheduler:
         """The twin of a scheduler."""
@@ -343,6 +346,23 @@ class _Twins:
                 profile = profile.confined(TopologyPlacement(*search.domains))
             found = self._known[id(scheduler)] = scheduler.on(self._fork, profile)
         return found
+
+    def sibling(self, twin: ProfileScheduler, pod: PodInfo) -> PodInfo:
+        """A member that is decided on as this one would be, and whose results are kept; often itself.
+
+        Members of an indexed job have labels of their own, and each would be evaluated on all nodes.
+        """
+        key = twin.decides_by(pod.template) if self._may_share else None
+        if key is None:
+            return pod
+        key = id(twin), pod.priority, key
+        first = self._firsts.setdefault(key, pod)
+        if first.template is pod.template:
+            return pod
+        try:
+            return first if twin.refreshed(first).is_local and twin.is_of_no_concern(pod) else pod
+        except PluginError:  # the attempt reports it
+            return pod
 
 
 def _filled(filling: Filling, pod: PodInfo, twin: ProfileScheduler, home: BoolArray | None) -> Decision:

@@ -49,7 +49,7 @@ class TopologyPlacement(FilterPlugin):
     """
 
     name: ClassVar = "TopologyPlacement"
-    declares: ClassVar = Declares(reads=Reads.NODE)
+    declares: ClassVar = Declares(reads=Reads.NODE, only_constraints=True)
 
     def __init__(self, *domains: tuple[str, str]) -> None:
         self.domains = domains
@@ -128,7 +128,9 @@ class TopologyDomains:
         """Those of some rows, ascending, whose nodes are in a domain."""
         inside = self._rows.get(value)
         if inside is None:
-            inside = self._rows[value] = np.flatnonzero(self._ids == self._snapshot.label(self.key).find(value))
+            inside = self._rows[value] = np.flatnonzero(
+                self._ids == self._snapshot.label(self.key).find(value)
+            )
         at = np.searchsorted(rows, inside)
         at[at == len(rows)] = 0
         return inside[rows[at] == inside] if len(rows) else rows
