@@ -1,7 +1,7 @@
 """Orders topology domains, the nodes with one value of a label: a group tries or fills them in this order.
 
 A group is placed in one domain. Domains with room for all of its members go first, the smallest room first,
-so that large domains stay whole for large groups; then those with room for the most members. Room is counted
+so that large domains stay whole for large groups, and of equal rooms the fullest domain; then those with room for the most members. Room is counted
 by requests and the filters of each member by itself: there may be less, never more.
 
 A group that only prefers to be in one domain, and fits in none, fills few of them: each time the one that
@@ -99,6 +99,7 @@ class TopologyDomains:
         self.most: IntArray = np.zeros(count, dtype=np.int64)
         self.size: IntArray = np.zeros(count, dtype=np.int64)
         self.rooms: dict[Hashable, IntArray] = {}
+        self._wanted: list[IntArray] = []  #: by shape
         self._rows: dict[str, RowArray] = {}  #: of the nodes of domains that were asked about
         alike: dict[Hashable, list[PodInfo]] = {}
         for pod in members:
@@ -113,6 +114,7 @@ class TopologyDomains:
         snapshot, ids = self._snapshot, self._ids[rows]
         rows, ids = rows[ids != ABSENT], ids[ids != ABSENT]
         (wanted,) = own_requests([pod], snapshot)
+        self._wanted.append(wanted)
         axes = np.flatnonzero(wanted > 0)
         free = snapshot.allocatable[rows][:, axes] - snapshot.requested[rows][:, axes]
         room = (free // wanted[axes]).min(axis=1).clip(0)
@@ -153,17 +155,28 @@ class TopologyDomains:
         most, size = self.most, self.size
         parts = np.zeros(len(size), dtype=np.int64) if within is None else self._parts(within, members)
         known = np.flatnonzero(self.exists).tolist()
-        known.sort(
-            key=lambda each: (
-                -min(int(most[each]), members),
-                int(parts[each]),
-                int(size[each]),
-                self.values[each],
-            )
-        )
+
+        def fit(each: int) -> tuple[int, ...]:
+            return -min(int(most[each]), members), int(parts[each]), int(size[each])
+
+        if len({fit(each) for each in known}) < len(known):
+            empty = self._when_empty()
+            known.sort(key=lambda each: (*fit(each), -int(empty[each]), self.values[each]))
+        else:
+            known.sort(key=fit)
         return [self.values[each] for each in known if most[each] >= needed] or [
             self.values[each] for each in known[:1]
         ]
+
+    def _when_empty(self) -> IntArray:
+        """Number of members that each domain would hold without any pod, shape (D,)."""
+        found: IntArray = np.zeros(len(self.values), dtype=np.int64)
+        rows = np.flatnonzero(self._ids != ABSENT)
+        for wanted in self._wanted:
+            axes = np.flatnonzero(wanted > 0)
+            rooms = (self._snapshot.allocatable[rows][:, axes] // wanted[axes]).min(axis=1)
+            np.add.at(found, self._ids[rows], rooms)
+        return found
 
     def _parts(self, narrower: "TopologyDomains", members: int) -> IntArray:
         """The fewest narrower domains in each domain that take all members by count, shape (D,)."""
