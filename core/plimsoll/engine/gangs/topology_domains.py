@@ -1,8 +1,9 @@
 """Orders topology domains, the nodes with one value of a label: a group tries or fills them in this order.
 
 A group is placed in one domain. Domains with room for all of its members go first, the smallest room first,
-so that large domains stay whole for large groups, and of equal rooms the fullest domain; then those with room for the most members. Room is counted
-by requests and the filters of each member by itself: there may be less, never more.
+so that large domains stay whole for large groups, and of equal rooms the fullest domain; then those with room
+for the most members. Room is counted by requests and the filters of each member by itself: there may be less,
+never more.
 
 A group that only prefers to be in one domain, and fits in none, fills few of them: each time the one that
 takes the most of the members that are left, and for the last of them the smallest one that takes them all.
