@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -152,6 +152,9 @@ devices-race: $(STAMP) ## two schedulers allocate from the same slices under chu
 
 upstream-e2e: $(STAMP) ## specs of Kubernetes' end-to-end suite with kube-scheduler and with Plimsoll: KUBE=<folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, e2e.test> [DESCHEDULER=<folder of descheduler, e2e.test>, for its tests instead] [PAGE=docs/upstream-e2e.md] [ARGS="--focus Preemption"]
 	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m upstream_suite $(or $(KUBE),$(error KUBE names no folder)) $(if $(DESCHEDULER),--descheduler $(DESCHEDULER)) $(if $(PAGE),--page $(PAGE)) $(ARGS)
+
+group-scenarios: $(STAMP) ## situations of groups with Plimsoll, and with kube-scheduler on a real API server: [KUBE=<folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl>] [PAGE=docs/groups-side-by-side.md] [ARGS="--focus preempts"]
+	PYTHONPATH=tools:devcluster/src:tests:benchmarks $(BIN)/python -m group_scenarios $(KUBE) $(if $(PAGE),--page $(PAGE)) $(ARGS)
 
 whole-groups: $(STAMP) ## random clusters with groups of pods, all strategies and preemption: how many groups were broken: CLUSTERS=200 SEED=1
 	PYTHONPATH=tools:tests $(BIN)/python -m whole_groups $(if $(CLUSTERS),--clusters $(CLUSTERS)) $(if $(SEED),--seed $(SEED))

@@ -55,7 +55,7 @@ class OwnPlane(Plane):
 
 @asynccontextmanager
 async def control_plane(
-    programs: Path, folder: Path, controllers: Sequence[str] = CONTROLLERS
+    programs: Path, folder: Path, controllers: Sequence[str] = CONTROLLERS, options: Sequence[str] = ()
 ) -> AsyncIterator[Plane]:
     """Etcd, kube-apiserver and kube-controller-manager on loopback, until the block ends.
 
@@ -63,6 +63,7 @@ async def control_plane(
         programs: Folder with the programs; etcd may be on the PATH.
         folder: For data, certificates and logs.
         controllers: As kube-controller-manager names them; "*" for its default ones.
+        options: Further ones of kube-apiserver.
     """
     port, token = free_port(), secrets.token_hex(16)
     etcd, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
@@ -91,6 +92,7 @@ async def control_plane(
         f"--service-account-signing-key-file={key}",
         "--service-cluster-ip-range=10.0.0.0/24",
         "--disable-admission-plugins=ServiceAccount",
+        *options,
     ]
     plane = OwnPlane(kubeconfig, command=server, log=folder / "kube-apiserver.log")
     try:

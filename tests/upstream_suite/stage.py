@@ -69,9 +69,11 @@ class Stage:
             await asyncio.to_thread(end, started)
 
     @asynccontextmanager
-    async def kube_scheduler(self, profile: Mapping[str, object] | None = None) -> AsyncIterator[None]:
-        """Kubernetes' own scheduler with one profile; the default one without it."""
-        command = [program(self.programs, "kube-scheduler"), "--secure-port=0"]
+    async def kube_scheduler(
+        self, profile: Mapping[str, object] | None = None, *options: str
+    ) -> AsyncIterator[None]:
+        """Kubernetes' own scheduler with one profile, the default one without it, and further options."""
+        command = [program(self.programs, "kube-scheduler"), "--secure-port=0", *options]
         if profile is None:
             command += [f"--kubeconfig={self.kubeconfig}", "--leader-elect=false"]
         else:
@@ -123,14 +125,23 @@ class Suite:
 
 
 @asynccontextmanager
-async def stage(programs: Path, suite: Path, folder: Path) -> AsyncIterator[Stage]:
-    """A control plane without nodes; SIGTERM and SIGINT end it in order."""
+async def stage(
+    programs: Path, suite: Path, folder: Path, options: Sequence[str] = ()
+) -> AsyncIterator[Stage]:
+    """A control plane without nodes; SIGTERM and SIGINT end it in order.
+
+    Args:
+        programs: As of :class:`Stage`; likewise ``suite`` and ``folder``.
+        suite: Folder of the suite's programs.
+        folder: For data, logs and reports.
+        options: Further ones of kube-apiserver.
+    """
     task = asyncio.current_task()
     assert task is not None
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     async with (
-        control_plane(programs, folder, controllers=("*",)) as plane,
+        control_plane(programs, folder, controllers=("*",), options=options) as plane,
         speaking(plane.kubeconfig) as speaker,
     ):
         yield Stage(programs, suite, folder, plane.kubeconfig, speaker)

@@ -95,6 +95,8 @@ class Capabilities(Struct, frozen=True, eq=False):
     Attributes:
         signed: Plugins that read NODE and whose results are shared by signature.
         by_constraints: Local plugins whose results templates with equal constraints on nodes share.
+        labelled: Local plugins that may read more of a pod than its constraints on nodes and its requests.
+        signing: Those among them that say by a signature what they read; they are not in ``labelled``.
         noting: Plugins whose PreFilter is always called.
         normalizing: Score plugins that normalize.
         linear: Filters that read at most sums of requests: linear ones, and those that read NODE.
@@ -111,6 +113,8 @@ class Capabilities(Struct, frozen=True, eq=False):
 
     signed: Mapping[str, NodeSignature]
     by_constraints: frozenset[str]
+    labelled: frozenset[str]
+    signing: tuple[NodeSignature, ...]
     noting: frozenset[str]
     normalizing: Mapping[str, NormalizingPlugin]
     linear: frozenset[str]
@@ -134,19 +138,30 @@ def capabilities_of(
 ) -> Capabilities:
     """Find the capabilities of the plugins."""
     both: tuple[FilterPlugin | ScorePlugin, ...] = (*filters, *score)
+    signed = {
+        plugin.name: plugin
+        for plugin in both
+        if isinstance(plugin, NodeSignature) and reads_of(plugin) is Reads.NODE
+    }
     linear = frozenset(
         plugin.name for plugin in filters if reads_of(plugin) is Reads.NODE or declares_of(plugin).is_additive
     )
+    more = [
+        plugin
+        for plugin in everyone
+        if isinstance(plugin, PreFilterPlugin | FilterPlugin | PreScorePlugin | ScorePlugin)
+        and is_local(plugin)
+        and not (declares_of(plugin).only_constraints or declares_of(plugin).only_requests)
+    ]
+    signing = tuple(each for each in more if isinstance(each, NodeSignature) and each.name in signed)
     by_port = frozenset(plugin.name for plugin in bind if declares_of(plugin).binds_by_port)
     return Capabilities(
-        signed={
-            plugin.name: plugin
-            for plugin in both
-            if isinstance(plugin, NodeSignature) and reads_of(plugin) is Reads.NODE
-        },
+        signed=signed,
         by_constraints=frozenset(
             plugin.name for plugin in everyone if declares_of(plugin).only_constraints and is_local(plugin)
         ),
+        labelled=frozenset(each.name for each in more) - signed.keys(),
+        signing=signing,
         noting=frozenset(plugin.name for plugin in everyone if declares_of(plugin).notes_skips),
         normalizing={plugin.name: plugin for plugin in score if isinstance(plugin, NormalizingPlugin)},
         linear=linear,

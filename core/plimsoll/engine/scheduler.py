@@ -8,7 +8,7 @@ explanations need. Nothing here changes the cluster.
 Source: kube-scheduler v1.36, ``schedule_one.go``.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -28,10 +28,13 @@ from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
 from plimsoll.engine.what_if import LEFT, TemplateWhatIf, worded
 from plimsoll.framework import (
+    SKIP,
     Code,
+    CycleState,
     Nomination,
     PluginError,
     PodInfo,
+    PodTemplate,
     Rejections,
     Snapshot,
     Status,
@@ -155,6 +158,35 @@ class ProfileScheduler:
             if SURGED not in pod.pod.metadata.annotations:
                 return Filtered(cache, NONE, cache.feasible if len(cache.feasible) else self._yielded(cache))
         return self._with_nominated(cache, pod, only)
+
+    def decides_by(self, template: PodTemplate) -> Hashable | None:
+        """Equal for templates on whose pods local plugins decide equally; None: equal to no other's.
+
+        Such templates may differ in labels, owners and names of containers. Global plugins may treat them
+        differently (:meth:`is_of_no_concern`).
+        """
+        capabilities = self.profile.capabilities
+        if template.is_heavy or template.shape is None or capabilities.labelled:
+            return None
+        signatures = [plugin.signature(template) for plugin in capabilities.signing]
+        return None if None in signatures else (template.shape, *signatures)
+
+    def is_of_no_concern(self, pod: PodInfo) -> bool:
+        """Whether all plugins that read more than a node and its pods skip for this pod, as things are.
+
+        False also for a pod that is nominated or has to leave a node.
+        """
+        stages = self.profile.stages
+        if stages.individual or self.nominator.by_node or SURGED in pod.pod.metadata.annotations:
+            return False
+        state, snapshot = CycleState(), Snapshot(self.cluster)
+        for plugin in stages.global_pre_filter:
+            if called(plugin.name, "preFilter", plugin.pre_filter, state, pod, snapshot) is not SKIP:
+                return False
+        for scored in stages.global_pre_score:
+            if called(scored.name, "preScore", scored.pre_score, state, pod, snapshot) is not SKIP:
+                return False
+        return True
 
     def _yielded(self, cache: TemplateCache) -> RowArray:
         """If no row is feasible: the rows that only a yielding filter rejects."""

@@ -28,6 +28,8 @@ class Declares(Struct, frozen=True):
             its constraints on nodes. For all templates of equal ``PodTemplate.constraints``, PreFilter either
             skips or does not, and so does PreScore, and a signature is equal. Nothing is shared with pods
             that name a node.
+        only_requests: The same of a plugin that also reads the amounts that a pod requests: ``requests`` and
+            ``score_requests`` of its template.
         notes_skips: Its PreFilter is always called, because it writes into the cycle state even if it skips.
         is_additive: Its filter reads ``Snapshot.requested`` of a node's pods and nothing else about them.
             Higher requests never make a pod fit that did not fit before.
@@ -48,6 +50,7 @@ class Declares(Struct, frozen=True):
 
     reads: Reads = Reads.POD
     only_constraints: bool = False
+    only_requests: bool = False
     notes_skips: bool = False
     is_additive: bool = False
     counts_resources: bool = False

@@ -107,7 +107,7 @@ class NodeResourcesBalancedAllocation(fwk.PreScorePlugin, fwk.ScorePlugin):
 
     name: ClassVar = "NodeResourcesBalancedAllocation"
     args_model: ClassVar = NodeResourcesBalancedAllocationArgs
-    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW)
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW, only_requests=True)
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._names = tuple(each.name for each in args.resources)

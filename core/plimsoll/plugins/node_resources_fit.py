@@ -150,7 +150,9 @@ class NodeResourcesFit(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, f
 
     name: ClassVar = "NodeResourcesFit"
     args_model: ClassVar = NodeResourcesFitArgs
-    declares: ClassVar = fwk.Declares(reads=fwk.Reads.ROW, is_additive=True, counts_resources=True)
+    declares: ClassVar = fwk.Declares(
+        reads=fwk.Reads.ROW, only_requests=True, is_additive=True, counts_resources=True
+    )
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = args.ignored_resources

@@ -220,6 +220,15 @@ def test_nominated_members_are_tried_where_their_room_is() -> None:
     assert racks_of(cluster, in_a_rack(cluster, pods, 3)) == {"b"}
 
 
+def test_of_racks_with_equal_room_the_fullest_is_taken() -> None:
+    """A full node counts, too, though no member may be there; and an empty rack stays empty."""
+    nodes = [a_node(f"a{at}", cpu="2", labels={RACK: "a"}) for at in range(2)]
+    nodes += [a_node(f"b{at}", cpu="2", labels={RACK: "b"}) for at in range(3)]
+    cluster = a_cluster(nodes, [a_pod("old", cpu="2", node="b0")])
+
+    assert racks_of(cluster, in_a_rack(cluster, equals(3), 3)) == {"b"}
+
+
 @pytest.mark.parametrize("taken", [0, 1])
 def test_other_templates_are_counted_together(taken: int) -> None:
     """A rack that holds each kind of member by itself need not hold both: the next one is tried."""

@@ -134,6 +134,11 @@ class TemplateScores:
         """Whether each node's latest total depends on that node alone."""
         return not self._scores or self._are_kept()
 
+    @property
+    def are_local(self) -> bool:
+        """Whether the plugins that read more than a node and its pods are known to give no points."""
+        return not self._scores or self._stages.global_score_names <= self._unscored
+
     def _are_kept(self) -> bool:
         """Whether the kept sums are the totals."""
         is_all = self._settled and not self._varying

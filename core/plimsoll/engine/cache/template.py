@@ -83,6 +83,11 @@ class TemplateCache:
         )
 
     @property
+    def is_local(self) -> bool:
+        """Whether no plugin that reads more than a node and its pods took part in verdicts and totals."""
+        return self.is_filtered_by_node and self._scores.are_local
+
+    @property
     def is_by_node(self) -> bool:
         """Whether each node's latest verdict and total depend on that node alone."""
         return self.is_filtered_by_node and self._scores.are_by_node

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from plimsoll.devices.fork_bookings import decide_on_fork
 from plimsoll.devices.gang_claims import GangClaims
-from plimsoll.engine.attempt import schedule
+from plimsoll.engine.attempt import choose, schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gangs.fewer_victims import displace, with_fewer_victims
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
@@ -298,9 +298,10 @@ def _one_by_one(
         decides = claims.decides(pod)
         twin = twins.of(scheduler)
         home = _home(twin, pod, claims) if decides else search.home_of(pod)
-        decision = (
-            schedule(twin, pod, home) if filling is None else twins.filled(filling, pod, scheduler, home)
-        )
+        by = pod if decides else twins.sibling(twin, pod)
+        decision = schedule(twin, by, home) if filling is None else _filled(filling, by, twin, home)
+        if by is not pod:
+            decision = replace(decision, pod=pod)
         nomination = decision.nomination
         victims: tuple[PodInfo, ...] = ()
         if decision.outcome is AttemptOutcome.SCHEDULED:
@@ -327,45 +328,67 @@ def _one_by_one(
 
 
 class _Twins:
-    """The schedulers of the members on the fork, confined to the domains of the search and to one more."""
+    """The schedulers of the members on the fork, confined to the domains of the search."""
 
     def __init__(self, search: _Search, fork: Cluster) -> None:
         self._search, self._fork = search, fork
-        self._known: dict[tuple[int, tuple[tuple[str, str], ...]], ProfileScheduler] = {}
+        self._known: dict[int, ProfileScheduler] = {}
+        self._firsts: dict[Hashable, PodInfo] = {}  #: members of different shapes
+        self._may_share = not (search.is_preempting or search.is_nominated)
 
-    def of(self, scheduler: ProfileScheduler, *part: tuple[str, str]) -> ProfileScheduler:
+    def of(self, scheduler: ProfileScheduler) -> ProfileScheduler:
         """The twin of a scheduler."""
-        key = id(scheduler), part
-        found = self._known.get(key)
+        found = self._known.get(id(scheduler))
         if found is None:
             search = self._search
             profile = scheduler.profile if search.is_preempting else scheduler.profile.without_preemption
-            domains = (*search.domains, *part)
-            if domains:
-                profile = profile.confined(TopologyPlacement(*domains))
-            found = self._known[key] = scheduler.on(self._fork, profile)
+            if search.domains:
+                profile = profile.confined(TopologyPlacement(*search.domains))
+            found = self._known[id(scheduler)] = scheduler.on(self._fork, profile)
         return found
 
-    def filled(
-        self, filling: Filling, pod: PodInfo, scheduler: ProfileScheduler, home: BoolArray | None
-    ) -> Decision:
-        """Decide on a member in the domains in use, then in a further one, else on any node."""
-        for value in self._values(filling, pod):
-            decision = schedule(self.of(scheduler, (filling.domains.key, value)), pod, home)
-            if decision.outcome is AttemptOutcome.SCHEDULED:
-                filling.done(pod)
-                return decision
-            filling.refuses(pod, value)
-        filling.done(pod)
-        return schedule(self.of(scheduler), pod, home)
+    def sibling(self, twin: ProfileScheduler, pod: PodInfo) -> PodInfo:
+        """A member that is decided on as this one would be, and whose results are kept; often itself.
 
-    def _values(self, filling: Filling, pod: PodInfo) -> Iterator[str]:
-        yield from filling.open_to(pod)
-        for _ in range(MOST_DOMAINS):
-            value = filling.begin(pod)
-            if not value:
-                return
-            yield value
+        Members of an indexed job have labels of their own, and each would be evaluated on all nodes.
+        """
+        key = twin.decides_by(pod.template) if self._may_share else None
+        if key is None:
+            return pod
+        key = id(twin), pod.priority, key
+        first = self._firsts.setdefault(key, pod)
+        if first.template is pod.template:
+            return pod
+        try:
+            return first if twin.refreshed(first).is_local and twin.is_of_no_concern(pod) else pod
+        except PluginError:  # the attempt reports it
+            return pod
+
+
+def _filled(filling: Filling, pod: PodInfo, twin: ProfileScheduler, home: BoolArray | None) -> Decision:
+    """Decide on a member in the domains in use, then in a further one, else on any node."""
+    try:
+        found = twin.filtered(pod)
+        for value in _values(filling, pod):
+            rows = filling.domains.among(value, found.rows)
+            if len(rows):
+                return choose(twin, pod, found, rows, home)
+            filling.refuses(pod, value)
+        return schedule(twin, pod, home)
+    except PluginError as exc:
+        return twin.broken(pod, exc)
+    finally:
+        filling.done(pod)
+
+
+def _values(filling: Filling, pod: PodInfo) -> Iterator[str]:
+    """The domains in which a member is tried, in turn."""
+    yield from filling.open_to(pod)
+    for _ in range(MOST_DOMAINS):
+        value = filling.begin(pod)
+        if not value:
+            return
+        yield value
 
 
 def _by_rank(

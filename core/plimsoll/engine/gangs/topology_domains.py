@@ -1,8 +1,9 @@
 """Orders topology domains, the nodes with one value of a label: a group tries or fills them in this order.
 
 A group is placed in one domain. Domains with room for all of its members go first, the smallest room first,
-so that large domains stay whole for large groups; then those with room for the most members. Room is counted
-by requests and the filters of each member by itself: there may be less, never more.
+so that large domains stay whole for large groups, and of equal rooms the fullest domain; then those with room
+for the most members. Room is counted by requests and the filters of each member by itself: there may be less,
+never more.
 
 A group that only prefers to be in one domain, and fits in none, fills few of them: each time the one that
 takes the most of the members that are left, and for the last of them the smallest one that takes them all.
@@ -49,7 +50,7 @@ class TopologyPlacement(FilterPlugin):
     """
 
     name: ClassVar = "TopologyPlacement"
-    declares: ClassVar = Declares(reads=Reads.NODE)
+    declares: ClassVar = Declares(reads=Reads.NODE, only_constraints=True)
 
     def __init__(self, *domains: tuple[str, str]) -> None:
         self.domains = domains
@@ -99,6 +100,8 @@ class TopologyDomains:
         self.most: IntArray = np.zeros(count, dtype=np.int64)
         self.size: IntArray = np.zeros(count, dtype=np.int64)
         self.rooms: dict[Hashable, IntArray] = {}
+        self._wanted: list[IntArray] = []  #: by shape
+        self._rows: dict[str, RowArray] = {}  #: of the nodes of domains that were asked about
         alike: dict[Hashable, list[PodInfo]] = {}
         for pod in members:
             alike.setdefault(shape_of(pod), []).append(pod)
@@ -112,6 +115,7 @@ class TopologyDomains:
         snapshot, ids = self._snapshot, self._ids[rows]
         rows, ids = rows[ids != ABSENT], ids[ids != ABSENT]
         (wanted,) = own_requests([pod], snapshot)
+        self._wanted.append(wanted)
         axes = np.flatnonzero(wanted > 0)
         free = snapshot.allocatable[rows][:, axes] - snapshot.requested[rows][:, axes]
         room = (free // wanted[axes]).min(axis=1).clip(0)
@@ -122,6 +126,17 @@ class TopologyDomains:
     def has(self, value: str) -> bool:
         """Whether a node is in the domain."""
         return value in self.values
+
+    def among(self, value: str, rows: RowArray) -> RowArray:
+        """Those of some rows, ascending, whose nodes are in a domain."""
+        inside = self._rows.get(value)
+        if inside is None:
+            inside = self._rows[value] = np.flatnonzero(
+                self._ids == self._snapshot.label(self.key).find(value)
+            )
+        at = np.searchsorted(rows, inside)
+        at[at == len(rows)] = 0
+        return inside[rows[at] == inside] if len(rows) else rows
 
     def of(self, rows: Sequence[int]) -> list[str] | None:
         """The domains of these nodes, once each; None if one of them is in no domain."""
@@ -141,17 +156,28 @@ class TopologyDomains:
         most, size = self.most, self.size
         parts = np.zeros(len(size), dtype=np.int64) if within is None else self._parts(within, members)
         known = np.flatnonzero(self.exists).tolist()
-        known.sort(
-            key=lambda each: (
-                -min(int(most[each]), members),
-                int(parts[each]),
-                int(size[each]),
-                self.values[each],
-            )
-        )
+
+        def fit(each: int) -> tuple[int, ...]:
+            return -min(int(most[each]), members), int(parts[each]), int(size[each])
+
+        if len({fit(each) for each in known}) < len(known):
+            empty = self._when_empty()
+            known.sort(key=lambda each: (*fit(each), -int(empty[each]), self.values[each]))
+        else:
+            known.sort(key=fit)
         return [self.values[each] for each in known if most[each] >= needed] or [
             self.values[each] for each in known[:1]
         ]
+
+    def _when_empty(self) -> IntArray:
+        """Number of members that each domain would hold without any pod, shape (D,)."""
+        found: IntArray = np.zeros(len(self.values), dtype=np.int64)
+        rows = np.flatnonzero(self._ids != ABSENT)
+        for wanted in self._wanted:
+            axes = np.flatnonzero(wanted > 0)
+            rooms = (self._snapshot.allocatable[rows][:, axes] // wanted[axes]).min(axis=1)
+            np.add.at(found, self._ids[rows], rooms)
+        return found
 
     def _parts(self, narrower: "TopologyDomains", members: int) -> IntArray:
         """The fewest narrower domains in each domain that take all members by count, shape (D,)."""
@@ -246,16 +272,17 @@ class Filling:
     def __init__(self, domains: TopologyDomains, members: Sequence[PodInfo], begun: Iterable[str]) -> None:
         self.domains, self.begun = domains, [each for each in begun if domains.has(each)]
         self._left = Counter(map(shape_of, members))
-        self._full: set[tuple[Hashable, str]] = set()
+        self._full: dict[Hashable, set[str]] = {}  #: domains that refused a shape
 
     def open_to(self, pod: PodInfo) -> list[str]:
         """The domains that are in use and have not refused a pod of this shape."""
-        return [each for each in self.begun if (shape_of(pod), each) not in self._full]
+        full = self._full.get(shape_of(pod))
+        return [each for each in self.begun if each not in full] if full else [*self.begun]
 
     def refuses(self, pod: PodInfo, value: str) -> None:
         """Note that a domain refused a pod; with terms about other pods the next one may do."""
         if not looks_at_pods(pod):
-            self._full.add((shape_of(pod), value))
+            self._full.setdefault(shape_of(pod), set()).add(value)
 
     def begin(self, pod: PodInfo) -> str:
         """Take a further domain into use for a pod and those after it; "" if none has room by count."""
@@ -265,12 +292,9 @@ class Filling:
         for shape, count in self._left.items():
             most += np.minimum(rooms[shape], count)
             size += rooms[shape]
-        used = set(self.begun)
-        free = [
-            each
-            for each in np.flatnonzero(rooms[shape_of(pod)]).tolist()
-            if values[each] not in used and (shape_of(pod), values[each]) not in self._full
-        ]
+        shape = shape_of(pod)
+        used = {*self.begun, *self._full.get(shape, ())}
+        free = [each for each in np.flatnonzero(rooms[shape]).tolist() if values[each] not in used]
         if not free:
             return ""
         found = values[min(free, key=lambda each: (-int(most[each]), int(size[each]), values[each]))]

@@ -102,6 +102,11 @@ class PodTemplate(msgspec.Struct, frozen=True, eq=False, weakref=True, kw_only=T
         """
         return self.memo("constraints", lambda: _constraints_of(self.sample))
 
+    @property
+    def shape(self) -> Hashable:
+        """Equal for templates of equal constraints and amounts; None if the pod's name matters."""
+        return self.memo("shape", lambda: _shape_of(self))
+
     def terms_of(self, kind: TermKind) -> tuple[PodTerm, ...]:
         """The terms of one list."""
         return tuple(term for term in self.terms if term.kind is kind)
@@ -375,6 +380,13 @@ def has_own_claims(pod: Pod) -> bool:
     return any(each.resource_claim_template_name is not None for each in spec.resource_claims) or any(
         volume.ephemeral is not None for volume in spec.volumes
     )
+
+
+def _shape_of(template: PodTemplate) -> Hashable:
+    if template.constraints is None:
+        return None
+    amounts = template.requests, template.score_requests
+    return template.constraints, *(tuple(sorted(each.items())) for each in amounts)
 
 
 def _constraints_of(pod: Pod) -> bytes | None:
