@@ -1,6 +1,6 @@
 """CPU seconds and lines of the everyday questions (docs/everyday-questions.md) in a large cluster.
 
-    PYTHONPATH=tests:devcluster/src:benchmarks python benchmarks/everyday_answers.py --nodes 5000 --pods 100000
+    PYTHONPATH=tests:devcluster/src:benchmarks python benchmarks/everyday_answers.py
 
 The cluster is the one of the page, as its test has it, and around it the nodes and pods of
 benchmarks/looking_ahead.py. The development cluster's API server, in a process of its own, serves it. Each
@@ -23,11 +23,11 @@ from pathlib import Path
 
 import yaml
 from child_processes import process
-from cli.everyday_scene import everyday
-from e2e.page_shell import named_files, shown_commands
 from looking_ahead import node_documents, pod_documents
 from output import append
 
+from cli.everyday_scene import everyday
+from e2e.page_shell import named_files, shown_commands
 from roadstead.assembly import built_in_api, extended_server
 from roadstead.cluster import kubeconfig, new_token
 
