@@ -61,7 +61,10 @@ async def serve(path: Path, nodes: int, pods: int) -> None:
     for pod in pod_documents(nodes, pods, 1):
         api.create("pods", pod)
     for each in documents:
-        api.create(PLURALS[each["kind"]], each)
+        plural, status = PLURALS[each["kind"]], each.get("status")
+        made = api.create(plural, each)
+        if status:  # of custom resources a creation drops it
+            api.update_status(plural, {**made, "status": status})
     url = await server.start()
     partly = path.with_suffix(".partly")
     await asyncio.to_thread(partly.write_text, kubeconfig(url, token))

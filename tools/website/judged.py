@@ -38,7 +38,8 @@ PATIENCE_S = 120.0
 #: Whether what a page fetches by itself is there: of a search, its results.
 IS_THERE = """
 const found = document.querySelector("#search-results");
-return !found || Boolean(found.querySelector("ul.search li"));
+const isOver = found && !found.textContent.trim().startsWith("Searching");
+return !found || (isOver && Boolean(found.querySelector("ul.search li p")));
 """
 
 
