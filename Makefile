@@ -252,10 +252,11 @@ pictures: $(STAMP) ## take the screenshots of docs/pictures again and record the
 	PYTHONPATH=tools $(BIN)/python -m pictures.screenshots docs/pictures
 	PYTHONPATH=tools:examples $(BIN)/python -m pictures.recorder docs/pictures/demo.svg
 
-site: $(SITE) ## build the documentation site in build/site, with warnings as errors, and check its links: open build/site/index.html
+site: $(SITE) $(STAMP) ## build the documentation site in build/site, with warnings as errors, check its links, and let axe judge pages of it: open build/site/index.html
 	PYTHONPATH=tools .site/bin/python -m website.stage build/site-source
 	.site/bin/sphinx-build --fail-on-warning --keep-going --quiet -c tools/website -d build/site-cache build/site-source build/site
 	PYTHONPATH=tools .site/bin/python -m website.built build/site
+	PYTHONPATH=tools:tests $(BIN)/python -m website.judged build/site
 
 $(SITE): docs/requirements.lock
 	$(PYTHON) -m venv .site

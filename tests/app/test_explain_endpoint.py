@@ -134,6 +134,26 @@ async def test_our_header_takes_tokens_of_our_audience_alone() -> None:
         assert (await ask("/explain/nodes/n1", "jane's", **both))[0] == 401
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-Forwarded-User",
+        "X-Forwarded-Groups",
+        "X-Forwarded-Access-Token",
+        "X-Auth-Request-User",
+        "X-Remote-User",
+        "Impersonate-User",
+    ],
+)
+async def test_nobody_is_believed_to_be_who_a_header_says(header: str) -> None:
+    """Whoever reaches the port could write it: a user is one whose token the API server accepts."""
+    reviews = Reviews()
+    async with asking(reviews, FakeClock()) as ask:
+        assert (await ask("/explain/nodes/n1", **{header: "jane"}))[0] == 401
+        assert reviews.asked == []
+        assert (await ask("/explain/nodes/n1", "joe's", **{header: "jane"}))[0] == 403
+
+
 async def test_a_password_is_no_token() -> None:
     """Another scheme is not reviewed."""
     reviews = Reviews()

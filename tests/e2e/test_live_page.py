@@ -17,6 +17,7 @@ from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import speaking
 from web_pages.browser import SERIOUS, a_browser, logged, needs_chromium
+from web_pages.signing_proxy import COOKIE, signing_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,6 +108,42 @@ async def test_people_see_the_operator_and_strangers_nothing(
             await asyncio.to_thread(seen, driver, "#status", "No answer, trying again")
             operator.start()
             await asyncio.to_thread(seen, driver, "#status", "2 nodes · 2 pods placed")
+        assert await operator.stop() == 0
+
+
+async def test_behind_a_proxy_that_signs_in_nobody_pastes_a_token(
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
+) -> None:
+    """A session that ends, or whose token the API server refuses, is said; the page keeps no token."""
+    cluster = start_roadstead()
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        operator = start_operator(cluster.kubeconfig, "--ui", "true")
+        scene = await Scene(speaker).begin()
+        await scene.node("small", cpu="2")
+        sessions = {"jane": cluster.token}
+        async with signing_in(f"http://127.0.0.1:{operator.metrics_port}", sessions) as proxy:
+
+            def signed_in(driver: Chrome) -> None:
+                driver.get(f"{proxy.address}/ui")
+                assert "sign in" in driver.find_element(By.TAG_NAME, "body").text
+                driver.add_cookie({"name": COOKIE, "value": "jane"})
+                driver.get(f"{proxy.address}/ui")
+                seen(driver, "#status", "1 node")
+                assert not driver.find_element(By.ID, "ask").is_displayed()
+                assert driver.execute_script("return sessionStorage.length") == 0
+                pressed(driver, ".tile")
+                seen(driver, "dialog pre", "explain node")
+
+            with a_browser() as driver:
+                await asyncio.to_thread(signed_in, driver)
+                sessions["jane"] = "outdated"
+                await asyncio.to_thread(
+                    seen, driver, "#status", "does not accept the token; reload the page to sign in again"
+                )
+                assert not driver.find_element(By.ID, "ask").is_displayed()
+                sessions["jane"] = cluster.token
+                await asyncio.to_thread(seen, driver, "#status", "1 node")
         assert await operator.stop() == 0
 
 

@@ -59,10 +59,14 @@ FACTS = {
 
 
 def test_one_reason_says_one_fact_in_one_sentence() -> None:
-    """Two sentences with the same words need two facts."""
+    """Two sentences with the same words need two facts, also where an event says one and a record the other."""
+    found = vocabulary.modules()
+    said, told = vocabulary.refusals(found), vocabulary.event_sentences(found)
+    assert len(told) >= 10
     alike = {
         reason
-        for reason, sentences in vocabulary.refusals(vocabulary.modules()).items()
+        for reason in {**said, **told}
+        for sentences in [[*said.get(reason, ()), *told.get(reason, ())]]
         for one, other in itertools.combinations(map(words, sentences), 2)
         if one & other and len(one & other) >= len(one | other) / 2
     }
@@ -73,6 +77,27 @@ def words(sentence: str) -> set[str]:
     """What a sentence says, without articles and who it is about."""
     small = {"a", "an", "and", "is", "it", "its", "node", "of", "pod", "pods", "that", "the", "to"}
     return set(re.findall("[a-z.]+", sentence.lower())) - small
+
+
+def test_what_an_event_says_is_found_where_it_is_emitted() -> None:
+    """As a string, as a variable of the function, with the action before it or without one."""
+    tree = ast.parse(
+        textwrap.dedent(
+            """
+            def tell(self, pod):
+                text = f"no room for {pod}"
+                self.record(EventNote(pod, "NoRoom", "Scheduling", text))
+                self.note(pod, "NoRoom", "there is no room")
+                self.note(pod, "NoRoom", text)
+            """
+        )
+    )
+
+    found = vocabulary.event_sentences([vocabulary.Module("a", tree, {})])
+
+    assert {reason: sorted(each) for reason, each in found.items()} == {
+        "NoRoom": ["no room for \u2026", "there is no room"]
+    }
 
 
 def test_a_field_has_its_default_and_what_is_required_says_so() -> None:

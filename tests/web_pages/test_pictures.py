@@ -16,6 +16,7 @@ from cli.planning_scenes import a_rebalancing, crowded, past, policies, schedule
 from inspection.contents import a_node_document, a_pod_document, content_of
 from plimsoll.cli.reports import _command, _source
 from plimsoll.inspection.picture import PicturedNode, picture_of
+from plimsoll.inspection.refusal_reasons import remedy_of
 from plimsoll.inspection.state import ClusterState
 from plimsoll.web_pages.heat_map import OVER, STEPS, Changes, HeatMap, Tile, heat_maps, step_of
 from plimsoll.web_pages.move_arrows import CHARACTER, DRAWN, LEFT, RIGHT, move_arrows
@@ -312,3 +313,17 @@ def test_each_command_writes_its_page(
     text = page.read_text()
     for each in words:
         assert each in text
+
+
+def test_a_report_says_why_pods_stay_in_the_words_of_the_command(tmp_path: Path) -> None:
+    """Each reason with its sentence and its remedy, as the answer for programs has them."""
+    text = unescape(a_plan(tmp_path).read_text(encoding="utf-8"))
+    (snapshot,) = [each for each in tmp_path.iterdir() if each.suffix != ".html"]
+    answer = json.loads(say("plan", "--from", str(snapshot), "-o", "json").out)
+    refused = [each for plan in answer["policies"] for each in plan["refused"]]
+
+    assert refused
+    for each in refused:
+        assert each["reason"] in text
+        assert each["message"] in text
+        assert remedy_of(each["reason"]) in text

@@ -129,6 +129,33 @@ def events(found: Sequence[Module]) -> list[tuple[str, str, str, str]]:
     return sorted({*rows, *ends})
 
 
+def event_sentences(found: Sequence[Module]) -> dict[str, list[str]]:
+    """Returns what events say, by reason, as far as the code has it where it emits them."""
+    said: dict[str, list[str]] = {}
+    for module in found:
+        for function in nodes(module.tree):
+            if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            inner = tuple(ast.walk(function))
+            local = {
+                each.targets[0].id: text
+                for each in inner
+                if isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Name)
+                if (text := module.text(each.value)) is not None
+            }
+            here = Module(module.name, module.tree, {**module.constants, **local})
+            for call in inner:
+                match call:
+                    case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in EMITTED:
+                        place, action = EMITTED[name]
+                        last = (place if action is None else action) + 1
+                        reason = here.text(call.args[place]) if len(call.args) > last else None
+                        sentence = here.text(call.args[last]) if reason else None
+                        if reason and sentence and sentence not in said.setdefault(reason, []):
+                            said[reason].append(sentence)
+    return {reason: sentences for reason, sentences in sorted(said.items()) if "\u2026" not in reason}
+
+
 def keys(found: Sequence[Module]) -> list[tuple[str, str]]:
     """Returns every annotation, label and taint of ours, and the modules that define it."""
     rows: dict[str, list[str]] = {}

@@ -1,8 +1,11 @@
 """Sphinx's settings: MyST for Markdown, Furo for looks, nothing that a page loads from elsewhere (ADR 37)."""
 
+import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 project = "Plimsoll"
 author = "The Plimsoll authors"
@@ -28,6 +31,7 @@ html_static_path = ["static"]
 html_css_files = ["narrow.css", "tokens.css"]
 
 #: A summary would be fetched from the page that was found, which a browser refuses to a page in a folder.
+#: What stands under a result instead is how its page begins (:func:`beginnings`).
 html_show_search_summary = False
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
@@ -40,15 +44,77 @@ REACHED = (
 )
 
 
+#: The first cell of a row in a reference of fields.
+FIELD = re.compile(
+    r'<tr class="row-(?:odd|even)"><td><p><code class="([^"]*)">'
+    r'<span class="pre">([^<]+)</span></code></p></td>'
+)
+
+
 def reach(app: Any, failed: Exception | None) -> None:
-    """Adds to every page what Sphinx leaves out."""
+    """Adds to every page what Sphinx leaves out, and to each field of our kinds its anchor and depth."""
     for page in Path(app.outdir).rglob("*.html") if failed is None else ():
         text = page.read_text(encoding="utf-8")
         for found, better in REACHED:
             text = found.sub(better, text)
+        if page.parent.name == "kinds":
+            text = FIELD.sub(field, text.replace('<table class="docutils', '<table class="fields docutils'))
         page.write_text(text, encoding="utf-8")
+
+
+#: The first paragraph of a page that says something, and how much of it a search result shows.
+FIRST = re.compile(r"</h1>.*?<p>(?!Status:|<img|<a class=\"reference internal image)(.*?)</p>", re.DOTALL)
+SHOWN = 180
+
+#: Puts the beginning of a page under each result, also under those that come later.
+UNDER_RESULTS = """<script>
+const BEGINNINGS = @beginnings@;
+new MutationObserver(() => {
+  for (const link of document.querySelectorAll("#search-results li > a:only-child")) {
+    const page = new URL(link.href).pathname;
+    const name = Object.keys(BEGINNINGS).find((each) => page.endsWith(`/${each}`));
+    const shown = document.createElement("p");
+    shown.className = "context";
+    shown.textContent = BEGINNINGS[name] || "";
+    link.after(shown);
+  }
+}).observe(document.getElementById("search-results"), { childList: true, subtree: true });
+</script>
+</body>"""
+
+
+def beginnings(folder: Path) -> dict[str, str]:
+    """How each page begins, by its path."""
+    found = {}
+    for page in sorted(folder.rglob("*.html")):
+        first = FIRST.search(page.read_text(encoding="utf-8"))
+        if first is not None:
+            words = " ".join(unescape(re.sub(r"<[^>]+>", "", first[1])).split())
+            whole = words if len(words) <= SHOWN else words[:SHOWN].rpartition(" ")[0] + " \u2026"
+            found[page.relative_to(folder).as_posix()] = whole
+    return found
+
+
+def show_beginnings(app: Any, failed: Exception | None) -> None:
+    """Gives the page of search results what stands under each."""
+    page = Path(app.outdir) / "search.html"
+    if failed is None and page.is_file() and "BEGINNINGS" not in (text := page.read_text(encoding="utf-8")):
+        said = json.dumps(beginnings(Path(app.outdir))).replace("<", "\\u003c")
+        page.write_text(
+            text.replace("</body>", UNDER_RESULTS.replace("@beginnings@", said)), encoding="utf-8"
+        )
+
+
+def field(found: re.Match[str]) -> str:
+    """A row whose field can be linked to; its depth is for the style sheet."""
+    look, name = found.groups()
+    way, dot, last = name.rpartition(".")
+    shown = f'<code class="{look}"><span class="way">{way}{dot}</span><span class="pre">{last}</span></code>'
+    link = f'<a class="field" href="#{quote(name)}">{shown}</a>'
+    return f'<tr class="depth-{min(name.count("."), 6)}" id="{name}"><td><p>{link}</p></td>'
 
 
 def setup(app: Any) -> None:
     """Called by Sphinx, which is installed in .site alone."""
     app.connect("build-finished", reach)
+    app.connect("build-finished", show_beginnings)

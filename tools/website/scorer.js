@@ -2,8 +2,9 @@
 // measurements and changes come last. A title that is the question counts most.
 const BEHIND = /^(adr|benchmarks|project\/changelog|reference|metrics|queueing)/;
 const BEFORE = /^(how-to|everyday-questions|questions|tutorial|install|cli)/;
+const ASKED = (new URLSearchParams(window.location.search).get("q") || "").trim().toLowerCase();
 var Scorer = {
-  score: (result) => result[4] - (BEHIND.test(result[0]) ? 100 : 0) + (BEFORE.test(result[0]) ? 20 : 0),
+  score: (result) => result[4] + (ASKED && result[1].toLowerCase().includes(ASKED) ? 100 : 0) - (BEHIND.test(result[0]) ? 100 : 0) + (BEFORE.test(result[0]) ? 20 : 0),
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

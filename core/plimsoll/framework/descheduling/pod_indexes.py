@@ -43,7 +43,11 @@ class OwnerCounts(PodIndex):
 
     def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
         """Count placed pods."""
-        found = Counter([(pod.namespace, owner.uid) for pod, _ in placed for owner in self.owners(pod)])
+        owners, found = self.owners, dict[tuple[str, str], int]()
+        for pod, _ in placed:
+            for owner in owners(pod):
+                key = pod.namespace, owner.uid
+                found[key] = found.get(key, 0) + 1
         for (namespace, uid), count in found.items():
             for key in ((namespace, uid), (ANYWHERE, uid)):
                 self.counts[key] = self.counts.get(key, 0) + count

@@ -66,26 +66,23 @@ class AdmittedShapes(PodIndex):
         self._count(key, _Shape(_amounts(pod.template), pod.template, created, 1))
 
     def add_all(self, placed: Iterable[tuple[PodInfo, int]]) -> None:
-        """Count placed pods: those of an owner with equal requests together."""
-        amounts_of: dict[PodTemplate, Amounts] = {}
-        found: dict[tuple[tuple[str, str], Amounts], tuple[PodTemplate, datetime, int]] = {}
-        for pod, _ in placed:
-            created, owner, template = pod.pod.metadata.creation_timestamp, _owner(pod), pod.template
-            if created is None or not owner[1] or pod.stands_in_for is not None:
+        """Count placed pods: those of an owner with one template together."""
+        found: dict[tuple[str, str, PodTemplate], tuple[datetime, int, int]] = {}
+        for place, (pod, _) in enumerate(placed):
+            metadata = pod.pod.metadata
+            created, owner = metadata.creation_timestamp, metadata.owner
+            if created is None or owner is None or not owner.uid or pod.stands_in_for is not None:
                 continue
-            amounts = amounts_of.get(template)
-            if amounts is None:
-                amounts = amounts_of[template] = _amounts(template)
-            key = owner, amounts
-            known = found.get(key)
-            if known is None:
-                found[key] = template, created, 1
-            elif created >= known[1]:
-                found[key] = template, created, known[2] + 1
-            else:
-                found[key] = known[0], known[1], known[2] + 1
-        for (owner, amounts), (template, created, count) in found.items():
-            self._count(owner, _Shape(amounts, template, created, count))
+            key = metadata.namespace, owner.uid, pod.template
+            newest, last, count = found.get(key, (created, place, 0))
+            if created >= newest:
+                newest, last = created, place
+            found[key] = newest, last, count + 1
+        # In the order of their newest pods: of two of one age the later one counts, as one by one.
+        for (namespace, uid, template), (newest, _, count) in sorted(
+            found.items(), key=lambda each: each[1][1]
+        ):
+            self._count((namespace, uid), _Shape(_amounts(template), template, newest, count))
 
     def _count(self, owner: tuple[str, str], come: _Shape) -> None:
         """Count pods of an owner that have equal requests."""

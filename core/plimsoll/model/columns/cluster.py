@@ -212,7 +212,7 @@ class Cluster:
         found: Any = self._indexes.get(kind)
         if found is None:
             found = cast("Callable[[Cluster], PodIndex]", kind)(self)
-            found.add_all(self.placed())
+            found.add_all(self._by_arrival())
             self._indexes[kind] = found
         index: IndexT = found
         return index
@@ -233,6 +233,14 @@ class Cluster:
         """Every pod on a known node, with its row."""
         for row in range(len(self)):
             for pod in self.pods_on(row):
+                yield pod, row
+
+    def _by_arrival(self) -> Iterator[tuple[PodInfo, int]]:
+        """The same in the order in which they came: siblings together, as they lie in memory."""
+        rows = self._row_of_pod
+        for uid, pod in self.pods.items():
+            row = rows.get(uid)
+            if row is not None:
                 yield pod, row
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:

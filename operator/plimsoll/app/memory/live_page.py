@@ -2,7 +2,8 @@
 
 ::
 
-    GET /ui               HTML, for everyone; it prompts for a token and keeps it until its tab closes
+    GET /ui               HTML, for everyone; it prompts for a token and keeps it until its tab closes, unless
+                          the request has one: then a proxy in front signs its users in, and adds their tokens
     GET /explain/live     server-sent events, each a LiveView, for callers that the gate admits
 
 A stream ends after some seconds, before the endpoints would cut its connection, and the page reconnects. The
@@ -26,6 +27,9 @@ from plimsoll.pages.page_parts import STYLE, TILES, asset, content_policy
 from plimsoll.version import __version__
 
 PAGE, STREAM = "/ui", "/explain/live"
+
+#: The page's body, and the same where a proxy signs in: the page then asks for no token.
+BODY, PROXIED = '<body class="live">', '<body class="live" data-proxied>'
 
 #: Seconds between two views, and maximum seconds of a stream; the endpoints cut connections later.
 PERIOD_S, STREAM_S = 2.0, 12.0
@@ -74,10 +78,13 @@ class LivePage:
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Respond to one request for the page or its stream."""
-        return self._page() if request.path == PAGE else await self._stream(request)
+        return self._page(request) if request.path == PAGE else await self._stream(request)
 
-    def _page(self) -> web.Response:
+    def _page(self, request: web.BaseRequest) -> web.Response:
         content, policy = live_page()
+        if request.headers.get("Authorization", "")[:7].lower() == "bearer ":
+            # Only what the page asks for next is judged: whoever sends a forged token here sees no sign-in.
+            content = content.replace(BODY, PROXIED, 1)
         headers = {**HEADERS, "Content-Security-Policy": policy}
         return web.Response(text=content, content_type="text/html", headers=headers)
 

@@ -3,7 +3,8 @@ const byId = (id) => document.getElementById(id);
 const status = byId("status");
 const dialog = document.querySelector("dialog");
 const nodes = new Map();
-let token = sessionStorage.getItem("token") || "";
+const proxied = "proxied" in document.body.dataset; // a proxy adds the token to each request
+let token = proxied ? "" : sessionStorage.getItem("token") || "";
 let current = 0; // which stream is the latest; older ones end
 
 // Seconds as people write them: the two largest units.
@@ -335,12 +336,13 @@ byId("filter").addEventListener("input", () => {
 });
 byId("filter").value = new URLSearchParams(location.search).get("filter") || "";
 
-const headers = () => ({ Authorization: `Bearer ${token}` });
+const headers = () => (token ? { Authorization: `Bearer ${token}` } : {});
 
 // A stream ends after some seconds and is asked for again: so the page outlives a fail-over.
 async function listen(mine) {
   const answer = await fetch("/explain/live", { headers: headers(), cache: "no-store" });
-  if (answer.status === 401 || answer.status === 403) {
+  if (proxied && answer.status === 401) throw new Error(`${(await answer.text()).trim()}; reload the page to sign in again`);
+  if (!proxied && (answer.status === 401 || answer.status === 403)) {
     token = "";
     sessionStorage.removeItem("token");
     byId("ask").hidden = false;
@@ -348,7 +350,7 @@ async function listen(mine) {
   }
   if (!answer.ok) throw new Error(await answer.text());
   byId("ask").hidden = true;
-  sessionStorage.setItem("token", token);
+  if (token) sessionStorage.setItem("token", token);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   let isFirst = true;
@@ -372,7 +374,7 @@ async function listen(mine) {
 
 async function follow() {
   const mine = ++current;
-  while (mine === current && token) {
+  while (mine === current && (token || proxied)) {
     try {
       await listen(mine);
     } catch (error) {
@@ -429,4 +431,5 @@ byId("zones").addEventListener("keydown", walkTiles);
 // For a screen on a wall: nothing to click, larger, and only what is seen from afar.
 document.body.classList.toggle("wall", new URLSearchParams(location.search).has("wall"));
 
-if (token) follow();
+byId("ask").hidden = proxied;
+if (token || proxied) follow();
