@@ -168,6 +168,7 @@ class World:
             RebalancingPorts(
                 self,
                 self,
+                FakeNodeCloser(),
                 recorder,
                 self._statuses,
                 FakePolicyStatuses(),
