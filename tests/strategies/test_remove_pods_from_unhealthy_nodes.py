@@ -27,13 +27,17 @@ NAMES = ("a", "b", "c", "d", "e")
 TAINT = f"{UNHEALTHY}:NoSchedule"
 
 
-def condition(kind: str = "KernelDeadlock", status: str = "True", since: float | None = 600) -> dict[str, Any]:
+def condition(
+    kind: str = "KernelDeadlock", status: str = "True", since: float | None = 600
+) -> dict[str, Any]:
     """A condition that has held for so many seconds; None does not say since when."""
     then = None if since is None else (NOW - timedelta(seconds=since)).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {"type": kind, "status": status, "lastTransitionTime": then}
 
 
-def a_scene(conditions: dict[str, list[dict[str, Any]]], closed: tuple[str, ...] = (), **labels: str) -> Cluster:
+def a_scene(
+    conditions: dict[str, list[dict[str, Any]]], closed: tuple[str, ...] = (), **labels: str
+) -> Cluster:
     """Five nodes with a pod of one owner each, and one of another owner on each."""
 
     def node(name: str) -> Node:

@@ -130,7 +130,5 @@ def _is_carried_out(policy: SchedulingPolicy) -> bool:
     spec = policy.spec.rebalancing
     name = RemovePodsFromUnhealthyNodes.name
     return (
-        spec is not None
-        and spec.mode is Mode.ENFORCE
-        and any(each.name == name for each in spec.strategies)
+        spec is not None and spec.mode is Mode.ENFORCE and any(each.name == name for each in spec.strategies)
     )

@@ -11,6 +11,7 @@ from plimsoll.framework import PluginError
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.load.load_guards import TWO_YARDSTICKS
+from plimsoll.planning.moves import HoldReason
 from plimsoll.policies.run_figures import sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner
@@ -133,6 +134,7 @@ class DegradedReasons:
             failures,
             surges=inputs.rebalancing.surge,
             by_load=by_load_conditions(inputs.rebalancing, inputs.cluster),
+            halted=inputs.halted,
         )
 
     def look_back(
@@ -143,8 +145,12 @@ class DegradedReasons:
         *,
         surges: bool = False,
         by_load: Mapping[str, str] | None = None,
+        halted: str = "",
     ) -> None:
-        """Record the findings of a run, which may surge pods or not; ``by_load`` if it checked that."""
+        """Record the findings of a run, which may surge pods or not; ``by_load`` if it checked that.
+
+        ``halted`` says why it moved nothing because of its nodes' conditions.
+        """
         if by_load is None:
             known = self._known.get(name, {})
             by_load = {reason: known.get(reason, "") for reason in (TWO_YARDSTICKS, NOT_MEASURED)}
@@ -154,6 +160,7 @@ class DegradedReasons:
         found = {
             "Resting": resting,
             "PodsDisplaced": self.breakers.displacements.sentence(name),
+            HoldReason.NODES_UNHEALTHY.value: halted,
             "StrategySuspended": "; ".join(memory.suspended(name)),
             "StrategyFailed": "; ".join(sorted({sentence_of(each) for each in failures})),
             **by_load,
