@@ -66,6 +66,7 @@ from plimsoll.testing.fakes import (
     FakeExtenders,
     FakeMeter,
     FakeNamespacedStatuses,
+    FakeNodeCloser,
     FakePods,
     FakePolicyStatuses,
     FakeRandomness,

@@ -38,11 +38,11 @@ async def reports(scene: Scene, node: str, status: str, since: float = 600) -> N
     (await scene.speaker.request("PATCH", f"{path}/status", change, sends=MERGE)).accepted()
 
 
-def acting(scene: Scene, **more: Obj) -> Obj:
+def acting(scene: Scene) -> Obj:
     """A policy that acts on the condition."""
     args = {"unhealthyNodeConditions": [{"type": KIND, "timeoutSeconds": 60}], "recoverySeconds": 60}
     strategy = {"name": "RemovePodsFromUnhealthyNodes", "args": args}
-    return scene.rebalancing(strategy, evictor={"minReplicas": 1}, **more)
+    return scene.rebalancing(strategy, evictor={"minReplicas": 1})
 
 
 async def test_a_sick_node_is_closed_left_and_opened(scene: Scene, operator: Operator) -> None:
@@ -84,7 +84,7 @@ async def test_a_sick_node_is_closed_left_and_opened(scene: Scene, operator: Ope
 
 
 async def test_half_of_the_nodes_are_left_alone(scene: Scene) -> None:
-    """Every node of the cluster is reported sick at once: nothing is closed, nothing moves, and it is said."""
+    """Every node of the cluster is reported sick: nothing is closed, nothing moves, and it is said."""
     first, second = await scene.node("first"), await scene.node("second")
     await scene.scheduling()
     await scene.deployment("web", 2, labels={"set": "web"})

@@ -111,7 +111,7 @@ async def test_a_relapse_before_it_is_opened_keeps_it_closed() -> None:
     assert ward.unhealthy.done == [("close", "b")]
 
 
-async def test_at_most_so_many_at_once_and_the_next_when_one_is_gone() -> None:
+async def test_at_most_so_many_and_the_next_when_one_is_gone() -> None:
     """Deleted, as an autoscaler replaces it: the machine that comes under the name is healthy."""
     ward = Ward()
     async with ward.running(policy()):
@@ -214,7 +214,7 @@ async def test_nothing_is_closed_while_the_stop_button_is_pressed() -> None:
     assert ward.unhealthy.done == [("close", "b"), ("reopen", "b")]
 
 
-async def test_a_write_that_fails_is_told_and_tried_again_after_a_while() -> None:
+async def test_a_write_that_fails_is_tried_again_after_a_while() -> None:
     ward = Ward()
     ward.unhealthy.answer = WriteResult(WriteOutcome.REFUSED, "nodes is forbidden")
     async with ward.running(policy()):

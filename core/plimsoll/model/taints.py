@@ -65,7 +65,8 @@ def untolerated(
 
 
 #: Keys of our taints; their effect is NoSchedule.
-CONSOLIDATING, UNHEALTHY = "plimsoll.dev/consolidating", "plimsoll.dev/unhealthy"
+CONSOLIDATING = "plimsoll.dev/consolidating"
+UNHEALTHY = "plimsoll.dev/unhealthy"
 
 
 def is_closed(node: Node) -> bool:

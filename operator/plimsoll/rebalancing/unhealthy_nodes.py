@@ -97,12 +97,15 @@ class UnhealthyNodes:
 
     async def _close(self, node: str, policy: str, why: str) -> None:
         if self._is_done(node, await self.closer.close(node), "closing"):
-            self._tell(node, "NodeClosed", f"policy {policy} places no pod on it: it {why}", is_warning=True)
+            text = f"policy {policy} places no pod on it: it {why}"
+            note = EventNote(self._reference(node), "NodeClosed", "Rebalancing", text, is_warning=True)
+            self.recorder.record(note)
             self.run_now(policy)
 
     async def _open(self, node: Node) -> None:
         if self._is_done(node.name, await self.closer.reopen(node.name), "opening"):
-            self._tell(node.name, "NodeOpened", f"taint {UNHEALTHY} is removed: no policy asks for it")
+            text = f"taint {UNHEALTHY} is removed: no policy asks for it"
+            self.recorder.record(EventNote(self._reference(node.name), "NodeOpened", "Rebalancing", text))
 
     def _is_done(self, node: str, answer: WriteResult, what: str) -> bool:
         self._failed.pop(node, None)
@@ -119,11 +122,10 @@ class UnhealthyNodes:
         row = self.cluster.rows.get(name)
         return row is not None and is_marked_unhealthy(self.cluster.nodes[row])
 
-    def _tell(self, node: str, reason: str, text: str, *, is_warning: bool = False) -> None:
+    def _reference(self, node: str) -> Mapping[str, str]:
         row = self.cluster.rows.get(node)
         uid = "" if row is None else self.cluster.nodes[row].metadata.uid
-        regarding = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
-        self.recorder.record(EventNote(regarding, reason, "Rebalancing", text, is_warning=is_warning))
+        return {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
 
 
 def _is_carried_out(policy: SchedulingPolicy) -> bool:

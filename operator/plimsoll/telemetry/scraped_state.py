@@ -98,9 +98,7 @@ class StateCollector(Collector):
             _add_runs(families, policy, figures)
         _add_load(families, sources.load())
         _add_maintenances(families, sources.maintenances())
-        for policy, health in sources.unhealthy().items():
-            for state, nodes in (("Closed", health.closed), ("Waiting", health.waiting)):
-                families["unhealthy"].add_metric([policy, state], len(nodes))
+        _add_unhealthy(families["unhealthy"], sources.unhealthy())
         _add_shares(families["shares"], sources.shares())
         for currency, amount in sources.prices().items():
             families["prices"].add_metric([currency], amount)
@@ -157,6 +155,12 @@ def _add_shares(
                 for name in resources:
                     amount = by_resource.get(name, 0) / (1000 if name == "cpu" else 1)
                     family.add_metric([profile, each.name, name, kind], amount)
+
+
+def _add_unhealthy(family: GaugeMetricFamily | CounterMetricFamily, found: Mapping[str, NodeHealth]) -> None:
+    for policy, health in found.items():
+        for state, nodes in (("Closed", health.closed), ("Waiting", health.waiting)):
+            family.add_metric([policy, state], len(nodes))
 
 
 def _add_maintenances(

@@ -73,7 +73,7 @@ class NodeHealth(Struct, frozen=True):
     """The judgement about all nodes.
 
     Attributes:
-        closed: Why nodes are to be closed or stay closed, by name, in the order in which they were chosen.
+        closed: Why nodes are to be closed or stay closed, keyed by name.
         leaving: Those whose pods are to leave: they match a condition now.
         waiting: Unhealthy nodes that are not closed, as ``maxNodes`` are already; with the reason.
         ill: Names of all nodes that look ill.

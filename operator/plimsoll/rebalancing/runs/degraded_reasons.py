@@ -11,7 +11,6 @@ from plimsoll.framework import PluginError
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.load.load_guards import TWO_YARDSTICKS
-from plimsoll.planning.moves import HoldReason
 from plimsoll.policies.run_figures import sentence_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.runs import plan_runner
@@ -160,7 +159,7 @@ class DegradedReasons:
         found = {
             "Resting": resting,
             "PodsDisplaced": self.breakers.displacements.sentence(name),
-            HoldReason.NODES_UNHEALTHY.value: halted,
+            "NodesUnhealthy": halted,
             "StrategySuspended": "; ".join(memory.suspended(name)),
             "StrategyFailed": "; ".join(sorted({sentence_of(each) for each in failures})),
             **by_load,
