@@ -107,8 +107,8 @@ def health_of(
     matching = {each.name: found for each in nodes if (found := list(_matching(each, args)))}
     ill = matching.keys() | {each.name for each in nodes if is_unready(each)}
     halted = (
-        f"{counted(len(ill), 'node')} of {len(nodes)} look unhealthy, which is half or more: no node is closed"
-        " and no pod is moved until fewer do; see whether the nodes or their reports are at fault"
+        f"{counted(len(ill), 'node')} of {len(nodes)} look unhealthy, which is half or more: no node is"
+        " closed and no pod is moved until fewer do; see whether the nodes or their reports are at fault"
         if ill and 2 * len(ill) >= len(nodes)
         else ""
     )
