@@ -257,6 +257,7 @@ class Move(Struct, frozen=True):
         beneficiary: The pending pod that the bundle makes room for, or None.
         group: The group that leaves whole by the moves of the bundle, or "".
         whole: Uids of the pods of these moves; empty without such a group.
+        price: Price an hour of the node that the bundle empties, or "".
         waits: Whether it starts only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
         unsurged: Why it is evicted though the policy asks for surges, in a clause; "" if it does not.
@@ -291,6 +292,7 @@ class Move(Struct, frozen=True):
     load: LoadChange | None = None
     equals: tuple[str, ...] = ()
     proven_with: str = ""
+    price: str = ""
 
 
 class Refused(Struct, frozen=True):
