@@ -16,7 +16,13 @@ from plimsoll.strategies import IN_TREE
 
 def emptied(number: int, phase: str = "Settled", **more: Any) -> Record:
     """One of two moves that empty node n1, which ended an hour ago and took a minute of absence."""
-    bundle = {"name": "b", "position": number, "moves": 2, "pricePerHour": "0.25 EUR", **more.pop("bundle", {})}
+    bundle = {
+        "name": "b",
+        "position": number,
+        "moves": 2,
+        "pricePerHour": "0.25 EUR",
+        **more.pop("bundle", {}),
+    }
     spec = {"strategy": "ConsolidateNodes", "bundle": bundle, **more}
     record = a_record(f"web-{number}", phase, minutes_ago=62, took=120, **spec)
     gone = (NOW - timedelta(minutes=61)).isoformat()

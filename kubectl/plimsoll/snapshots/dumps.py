@@ -1,4 +1,4 @@
-"""Reads the output of ``kubectl get … -o json`` and ``-o yaml``: objects, Lists, several documents; audit logs.
+"""Reads the output of ``kubectl get … -o json`` and ``-o yaml``: objects, Lists, documents; also audit logs.
 
 Kinds that no decision reads are counted and left out. Readings of the metrics API become usage. An object in
 two files counts once; the later file's version is used.

@@ -130,7 +130,7 @@ class HistoryTotals(AnswerPart):
         description="Prices an hour of the freed nodes, by currency, as far as they stated one."
     )
     saved_at_most: Mapping[str, float] = Field(
-        description="What these came to until now, by currency, if each was removed when its last pod had left."
+        description="What these came to until now, by currency, if each was removed when its last pod left."
     )
 
 
