@@ -66,6 +66,7 @@ from plimsoll.testing.fakes import (
     FakeExtenders,
     FakeMeter,
     FakeNamespacedStatuses,
+    FakeNodeCloser,
     FakePods,
     FakePolicyStatuses,
     FakeRandomness,
@@ -168,6 +169,7 @@ class World:
             RebalancingPorts(
                 self,
                 self,
+                FakeNodeCloser(),
                 recorder,
                 self._statuses,
                 FakePolicyStatuses(),

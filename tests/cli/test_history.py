@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,6 +29,47 @@ def test_moves_of_a_day(cluster: str, form: str) -> None:
 
     assert (said.code, said.err) == (0, "")
     golden_files.check("history", "day", form, said.out)
+
+
+def test_the_audit_log_is_read_as_records_are(tmp_path: Path) -> None:
+    """Also a line that is there twice, and a name that was used for another move later."""
+    records = [each for each in past() if each["kind"] == "Eviction"]
+    lines = [an_audited_line(each) for each in records]
+    later = {**lines[0], "uid": "another"}
+    text = "\n".join(json.dumps(each) for each in (*lines, lines[0], later))
+    (tmp_path / "audit.jsonl").write_text(text + "\n", encoding="utf-8")
+
+    said = say("history", "--from", "audit.jsonl", "--since", "2026-01-01T00:00:00Z", "-o", "json")
+
+    moves = json.loads(said.out)["moves"]
+    done = [each for each in records if each["spec"]["mode"] != "DryRun"]
+    assert said.err == ""
+    assert len(moves) == len(done) + 1
+    assert sum(each["record"].endswith(".another") for each in moves) == 1
+
+
+def test_a_line_of_an_audit_log_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    line = {"apiVersion": "plimsoll.dev/v1alpha1", "kind": "AuditedEviction", "name": "x"}
+    (tmp_path / "audit.jsonl").write_text(json.dumps(line), encoding="utf-8")
+
+    said = say("history", "--from", "audit.jsonl")
+
+    assert said.code == 1
+    assert "a line of the audit log cannot be read" in said.err
+
+
+def an_audited_line(record: dict[str, Any]) -> dict[str, Any]:
+    """The line of a record."""
+    meta = record["metadata"]
+    named = {"name": meta["name"], "namespace": meta["namespace"], "uid": f"uid-{meta['name']}"}
+    return {
+        "apiVersion": "plimsoll.dev/v1alpha1",
+        "kind": "AuditedEviction",
+        **named,
+        "created": meta["creationTimestamp"],
+        "spec": record["spec"],
+        "status": record["status"],
+    }
 
 
 @pytest.mark.parametrize(

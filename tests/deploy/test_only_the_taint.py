@@ -11,7 +11,7 @@ from kubernetes_asyncio.client import V1NodeSpec
 
 from deploy.admission import Admission
 from deploy.manifests import DEPLOY, Obj, of_kind
-from plimsoll.model.taints import CONSOLIDATING
+from plimsoll.model.taints import CONSOLIDATING, UNHEALTHY
 
 FILE = DEPLOY / "enforce/only_the_taint.yaml"
 OBJECTS: list[Obj] = list(yaml.safe_load_all(FILE.read_text(encoding="utf-8")))
@@ -48,6 +48,8 @@ def node(*taints: Obj, **changes: object) -> Obj:
     [
         (node(), node(OURS)),
         (node(OURS), node()),
+        (node(OURS), node(OURS, {**OURS, "key": UNHEALTHY})),
+        (node({**OURS, "key": UNHEALTHY}), node()),
         (node(OTHER), node(OTHER, OURS)),
         (node(OURS, OTHER), node(OTHER)),
         (node(OURS, OTHER), node(OTHER, {**OURS, "timeAdded": "2027-01-01T00:00:00Z"})),
@@ -71,6 +73,8 @@ def test_our_taint_may_be_set_and_removed(old: Obj, new: Obj) -> None:
         (node(OTHER), node({**OTHER, "effect": "NoSchedule"})),
         (node(), node({**OURS, "effect": "NoExecute"})),
         (node(), node({**OURS, "value": "x"})),
+        (node(), node({**OURS, "key": UNHEALTHY, "effect": "NoExecute"})),
+        (node(), node({**OURS, "key": "plimsoll.dev/un"})),
         (node(), node(spec_unschedulable=True)),
         (node(), node(OURS, spec_unschedulable=True)),
         (node(), node(spec_podCIDR="10.9.0.0/24")),
@@ -90,8 +94,8 @@ def test_nothing_else_may_be_changed(old: Obj, new: Obj) -> None:
     refusal = Admission(POLICY).refusal(new, old, user=OPERATOR)
 
     assert refusal == (
-        "the operator may set and remove the taint plimsoll.dev/consolidating:NoSchedule of a node,"
-        " and nothing else"
+        "the operator may set and remove the taints plimsoll.dev/consolidating:NoSchedule and"
+        " plimsoll.dev/unhealthy:NoSchedule of a node, and nothing else"
     )
     assert Admission(POLICY).refusal(new, old, user="system:node:n1", groups=["system:nodes"]) == ""
 
@@ -103,8 +107,8 @@ def test_every_field_of_a_node_is_compared() -> None:
     assert set(re.findall(r"'(\w+)'", fields)) == set(V1NodeSpec.attribute_map.values()) - {"taints"}  # type: ignore[attr-defined] # known to exist in this test
 
 
-def test_the_taint_is_the_one_that_the_operator_sets() -> None:
-    """One name, in the code and in the policy."""
-    (taint,) = [each["expression"] for each in POLICY["spec"]["variables"] if each["name"] == "taint"]
+def test_the_taints_are_those_that_the_operator_sets() -> None:
+    """The same names in the code and in the policy."""
+    (taints,) = [each["expression"] for each in POLICY["spec"]["variables"] if each["name"] == "taints"]
 
-    assert taint == f"'{CONSOLIDATING}'"
+    assert taints == str([CONSOLIDATING, UNHEALTHY])

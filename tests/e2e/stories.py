@@ -109,13 +109,16 @@ async def an_emptied_node(scene: Scene) -> None:
     assert "plimsoll.dev/consolidating" in [each["key"] for each in await taints_of(apart, idle)]
 
 
-async def consolidation(scene: Scene, mode: str = "Enforce", siblings: int = 1) -> tuple[str, str]:
+async def consolidation(
+    scene: Scene, mode: str = "Enforce", siblings: int = 1, price: str = ""
+) -> tuple[str, str]:
     """A busy node and a little used one, and a policy that empties it; their names.
 
     Args:
         scene: Where.
         mode: Of the policy.
         siblings: Pods of one owner on the little used node, next to one of another.
+        price: What the little used node says that it costs an hour.
     """
     busy = await scene.node("busy")
     await scene.scheduling()
@@ -123,6 +126,8 @@ async def consolidation(scene: Scene, mode: str = "Enforce", siblings: int = 1) 
     await scene.deployment("db", 1, labels=labels, cpu="1500m")
     await scene.change_node(busy, {"spec": {"unschedulable": True}})
     idle = await scene.node("idle")
+    if price:
+        await scene.change_node(idle, {"metadata": {"annotations": {"plimsoll.dev/price-per-hour": price}}})
     for name, replicas in (("api", siblings), ("job", 1)):
         await scene.deployment(name, replicas, labels=labels)
     await scene.change_node(busy, {"spec": {"unschedulable": None}})

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
 
+from cli.commands import say
 from e2e.conftest import define
 from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import MERGE, speaking
+from e2e.stories import consolidation
 from e2e.test_tenants import violated_taint
 from plimsoll.api.v1alpha1.annotations import STOP
 from plimsoll.api.v1alpha1.audit import AuditedEviction
@@ -53,7 +56,7 @@ async def test_moves_are_in_the_file_and_at_the_address(
 
         async def exported() -> set[str]:
             records = await scene.records()
-            return {each["metadata"]["uid"] for each in records if each["status"].get("exportedTime")}
+            return {each["metadata"]["uid"] for each in records if is_exported(each)}
 
         uids = await eventually(exported, lambda found: len(found) == 2)
         operator.kill()
@@ -78,3 +81,30 @@ async def test_moves_are_in_the_file_and_at_the_address(
     )
     assert {each["source"] for each in events} == {"/clusters/west/plimsoll"}
     assert "cluster=west" in operator.log.read_text("utf-8")
+
+
+async def test_a_freed_node_is_in_the_history_of_records_and_of_the_file(
+    tmp_path: Path, start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
+) -> None:
+    """With its price, which nobody could read from the node any more; and what the moves cost."""
+    log, cluster = tmp_path / "audit.jsonl", start_roadstead()
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        start_operator(cluster.kubeconfig, "--audit-log", str(log)).until_ready()
+        scene = await Scene(speaker).begin()
+        _, idle = await consolidation(scene, price="0.25 EUR")
+        await eventually(scene.records, lambda found: len(found) == 2 and all(map(is_exported, found)))
+        await scene.change_node(idle, {"metadata": {"annotations": {"plimsoll.dev/price-per-hour": None}}})
+        kept = await asyncio.to_thread(say, "history", "-A", "-o", "json", KUBECONFIG=str(cluster.kubeconfig))
+        await scene.end()
+
+    for said in (kept, say("history", "--from", str(log), "-o", "json")):
+        totals = json.loads(said.out)["totals"]
+        assert (totals["restarts"], totals["nodesFreed"], totals["failures"]) == (2, 1, 0)
+        assert totals["freedPerHour"] == {"EUR": 0.25}
+        assert totals["secondsBelowReplicas"] > 0
+
+
+def is_exported(record: dict[str, Any]) -> bool:
+    """Whether the record is in the file."""
+    return "exportedTime" in record.get("status", {})

@@ -32,7 +32,7 @@ async def test_the_enforcing_role_is_enough_and_no_more(guarded: StartGuarded) -
     assert grants("enforce") - entrance.used == LATER
 
 
-async def test_with_the_operators_rights_a_node_gets_one_taint_and_nothing_else(
+async def test_with_the_operators_rights_a_node_gets_our_taints_and_nothing_else(
     guarded: StartGuarded, tmp_path: Path
 ) -> None:
     """The API server refuses the rest, with a sentence, although RBAC lets it through."""
@@ -42,7 +42,14 @@ async def test_with_the_operators_rights_a_node_gets_one_taint_and_nothing_else(
     ):
         await asyncio.to_thread(operator.until_ready)
         path = f"/api/v1/nodes/{await scene.node('a')}"
-        ours = {"spec": {"taints": [{"key": "plimsoll.dev/consolidating", "effect": "NoSchedule"}]}}
+        ours = {
+            "spec": {
+                "taints": [
+                    {"key": f"plimsoll.dev/{each}", "effect": "NoSchedule"}
+                    for each in ("consolidating", "unhealthy")
+                ]
+            }
+        }
         evil = {"spec": {"taints": [{"key": "evil", "effect": "NoExecute"}]}}
 
         answers = [
@@ -53,7 +60,8 @@ async def test_with_the_operators_rights_a_node_gets_one_taint_and_nothing_else(
         assert [answer.status for answer in answers] == [200, 403, 403, 403]
         assert answers[1].message == (
             "ValidatingAdmissionPolicy 'plimsoll-only-the-taint' with binding 'plimsoll-only-the-taint'"
-            " denied request: the operator may set and remove the taint plimsoll.dev/consolidating:NoSchedule"
+            " denied request: the operator may set and remove the taints"
+            " plimsoll.dev/consolidating:NoSchedule and plimsoll.dev/unhealthy:NoSchedule"
             " of a node, and nothing else"
         )
         assert entrance.refused == set()

@@ -68,6 +68,10 @@ ARGS: dict[str, list[Document]] = {
     ],
     "RemoveDuplicates": [{}, {"excludeOwnerKinds": ["StatefulSet"], "namespaces": {"exclude": ["bank"]}}],
     "RemoveFailedPods": [{}, {"reasons": ["Evicted"], "minPodLifetimeSeconds": 60}],
+    "RemovePodsFromUnhealthyNodes": [
+        {},
+        {"unhealthyNodeConditions": [{"type": "Ready", "timeoutSeconds": 0}], "maxNodes": 2},
+    ],
     "RemovePodsHavingTooManyRestarts": [
         {"podRestartThreshold": 3},
         {"podRestartThreshold": 3, "states": ["CrashLoopBackOff"]},

@@ -124,7 +124,7 @@ class Scene:
         kept = [each for each in documents if isinstance(each, FakeRecords)]
         self.records = kept[0] if kept else FakeRecords(*documents)
         self.evictor = evictor or FakeEvictor()
-        self.closer = FakeNodeCloser()
+        self.closer, self.unhealthy = FakeNodeCloser(), FakeNodeCloser()
         self.rollouts = rollouts or FakeRollouts()
         self.recorder = FakeRecorder()
         self.statuses = FakePolicyStatuses()
@@ -154,6 +154,7 @@ class Scene:
             RebalancingPorts(
                 self.evictor,
                 self.closer,
+                self.unhealthy,
                 self.recorder,
                 self.statuses,
                 FakePolicyStatuses(),

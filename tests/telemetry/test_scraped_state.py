@@ -9,6 +9,7 @@ from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
 from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
+from plimsoll.toolkit.descheduling.unhealthy_nodes import NodeHealth
 from plimsoll.toolkit.scheduling.fair_shares import QueueAccount
 
 
@@ -59,6 +60,9 @@ def test_each_scrape_tells_the_present_state() -> None:
                 runs=lambda: runs,
                 load=lambda: load,
                 maintenances=lambda: [maintenance],
+                unhealthy=lambda: {
+                    "x": NodeHealth({"a": "is"}, (), {"b": "is", "c": "is"}, frozenset("abc"), "")
+                },
                 prices=lambda: {"EUR": 1.5},
                 shares=list,
             )
@@ -68,8 +72,10 @@ def test_each_scrape_tells_the_present_state() -> None:
 
     assert value("plimsoll_load_nodes", {"state": "measured"}) == 3
     assert value("plimsoll_nodes_price_per_hour", {"currency": "EUR"}) == 1.5
-    assert value("plimsoll_maintenances", {"phase": "Draining"}) == 1
-    assert value("plimsoll_maintenance_nodes", {"phase": "Drained"}) == 1
+    for state, nodes in (("Closed", 1), ("Waiting", 2)):
+        assert value("plimsoll_unhealthy_nodes", {"policy": "x", "state": state}) == nodes
+    for name, phase in (("maintenances", "Draining"), ("maintenance_nodes", "Drained")):
+        assert value(f"plimsoll_{name}", {"phase": phase}) == 1
     assert value("plimsoll_maintenance_kept_pods", {"reason": "Budget"}) == 6
     for figure, share in (("mean", 0.5), ("highest", 0.75), ("spread", 0.25)):
         assert value(f"plimsoll_load_{figure}_ratio", {"resource": "cpu"}) == share

@@ -119,6 +119,11 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "five moves in a row achieved nothing; the policy pauses for an hour",
         "see history",
     ),
+    "NodesUnhealthy": (
+        _DEGRADED,
+        "half of the nodes or more look unhealthy; moves pause until fewer do",
+        "see whether the nodes or their reports are at fault",
+    ),
     "PodsDisplaced": (
         _DEGRADED,
         "pods lost their place since moves began; moves pause until they have one",

@@ -13,6 +13,8 @@ EVENTS: Mapping[str, str] = {
     "FailedScheduling": "on a pod: no node takes it, or its scheduler name is served by none",
     "LeaderElection": "on the lease: a replica leads",
     "NotAdmitted": "on a pod: the kubelet of its node did not admit it",
+    "NodeClosed": "on a node: no pod is placed on it any more; by which policy, and its condition",
+    "NodeOpened": "on a node: pods are placed on it again",
     "PluginIsSlow": "on a pod: a PreBind or Bind plugin has not returned, and how long the pod waits for it",
     "PodEvicted": "on the owner of a pod: the pod was evicted, as in `Evicted`",
     "PodSurging": "on a Deployment: a rollout moves one of its pods",
@@ -52,6 +54,7 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/run": "annotation of a policy: each new value starts a run",
     "plimsoll.dev/stop": "annotation of the operator's namespace: `true` stops the moves of all policies",
     "plimsoll.dev/strategy": "label of a record: the strategy that wants the move",
+    "plimsoll.dev/unhealthy": "taint of a node with a bad condition; no new pods come",
     "plimsoll.dev/surged": "annotation of a pod template: changed to start a rollout that moves a pod",
 }
 

@@ -45,6 +45,7 @@ _NOTHING = Sources(
     runs=dict,
     load=lambda: None,
     maintenances=list,
+    unhealthy=dict,
     prices=dict,
     shares=list,
 )

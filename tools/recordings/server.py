@@ -122,6 +122,7 @@ class RecordedServer:
             RebalancingPorts(
                 self,
                 FakeNodeCloser(),
+                FakeNodeCloser(),
                 FakeRecorder(),
                 FakePolicyStatuses(),
                 FakePolicyStatuses(),

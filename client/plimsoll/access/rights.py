@@ -227,12 +227,16 @@ def _scheduling(spec: SchedulingSpec) -> Iterator[Need]:
     yield Need(part, (EVENTS, STATUS))
 
 
+#: Strategies for which nodes get a taint.
+TAINTING = frozenset(("ConsolidateNodes", "DrainNodes", "RemovePodsFromUnhealthyNodes"))
+
+
 def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator[Need]:
     part, acts = Part.REBALANCING, spec.mode is not Mode.DRY_RUN
     yield Need(part, RECORD, namespaces, is_essential=True)
     if acts:
         yield Need(part, (EVICT,), namespaces, is_essential=True)
-    if acts and any(each.name in ("ConsolidateNodes", "DrainNodes") for each in spec.strategies):
+    if acts and any(each.name in TAINTING for each in spec.strategies):
         yield Need(part, TAINT)
     if spec.surge:
         looks = (*LOOK_AT_DEPLOYMENTS, READ_SCALERS)

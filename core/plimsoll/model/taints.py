@@ -1,4 +1,4 @@
-"""Decides which taints a toleration covers and which nodes the taint of consolidation closes.
+"""Decides which taints a toleration covers and which nodes our own taints close.
 
 Source: Kubernetes v1.36, ``core/v1/toleration.go``. The numeric operators ``Lt`` and ``Gt`` of tolerations
 are behind a feature gate that is off in the scheduler, so they tolerate nothing unless ``numeric`` is set.
@@ -64,10 +64,21 @@ def untolerated(
     return None
 
 
-#: Key of the taint; its effect is NoSchedule.
+#: Keys of our taints; their effect is NoSchedule.
 CONSOLIDATING = "plimsoll.dev/consolidating"
+UNHEALTHY = "plimsoll.dev/unhealthy"
 
 
 def is_closed(node: Node) -> bool:
-    """Whether the node has our taint."""
-    return any(taint.key == CONSOLIDATING and taint.effect == NO_SCHEDULE for taint in node.spec.taints)
+    """Whether the node has our taint of nodes that are emptied."""
+    return _has(node, CONSOLIDATING)
+
+
+def is_marked_unhealthy(node: Node) -> bool:
+    """Whether the node has our taint of nodes that are unhealthy."""
+    return _has(node, UNHEALTHY)
+
+
+def _has(node: Node, key: str) -> bool:
+    taints = node.spec.taints
+    return bool(taints) and any(taint.key == key and taint.effect == NO_SCHEDULE for taint in taints)

@@ -21,6 +21,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.selectors import EVERYTHING, Selector
+from plimsoll.model.taints import UNHEALTHY, is_marked_unhealthy
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.history import MoveHistory, UnreadyReplacement
 from plimsoll.planning.limits import Ceiling, Limits, Workload, workload_key
@@ -94,6 +95,7 @@ class HoldReason(StrEnum):
     STOPPED = "Stopped"  #: the stop button is pressed
     NOT_ALLOWED = "NotAllowed"  #: rights are missing
     PODS_DISPLACED = "PodsDisplaced"  #: pods have lost their places
+    NODES_UNHEALTHY = "NodesUnhealthy"  #: half of the cluster looks unhealthy
     RESTING = "Resting"  #: moves kept failing or returning
 
 
@@ -180,7 +182,9 @@ class RebalancingConfig(PolicyFigures, frozen=True):
         """Why the node may be no target, as a clause; "" if it may."""
         if not (self.targets.is_empty or self.targets.matches(node.labels)):
             return "is excluded by the policy's target selector"
-        return TO_BE_EMPTIED if node.name in self.leaving else removal(node)
+        if node.name in self.leaving:
+            return TO_BE_EMPTIED
+        return f"has the taint {UNHEALTHY}" if is_marked_unhealthy(node) else removal(node)
 
 
 #: Monotonic seconds. Planning reads no clock of its own: the caller of a plan gives it one.
@@ -253,6 +257,7 @@ class Move(Struct, frozen=True):
         beneficiary: The pending pod that the bundle makes room for, or None.
         group: The group that leaves whole by the moves of the bundle, or "".
         whole: Uids of the pods of these moves; empty without such a group.
+        price: Price an hour of the node that the bundle empties, or "".
         waits: Whether it starts only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
         unsurged: Why it is evicted though the policy asks for surges, in a clause; "" if it does not.
@@ -287,6 +292,7 @@ class Move(Struct, frozen=True):
     load: LoadChange | None = None
     equals: tuple[str, ...] = ()
     proven_with: str = ""
+    price: str = ""
 
 
 class Refused(Struct, frozen=True):

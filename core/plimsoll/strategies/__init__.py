@@ -13,6 +13,7 @@ from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
 from plimsoll.strategies.pod_life_time import PodLifeTime
 from plimsoll.strategies.remove_duplicates import RemoveDuplicates
 from plimsoll.strategies.remove_failed_pods import RemoveFailedPods
+from plimsoll.strategies.remove_pods_from_unhealthy_nodes import RemovePodsFromUnhealthyNodes
 from plimsoll.strategies.remove_pods_having_too_many_restarts import RemovePodsHavingTooManyRestarts
 from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import (
     RemovePodsViolatingInterPodAntiAffinity,
@@ -35,6 +36,7 @@ IN_TREE: tuple[type[Strategy], ...] = (
     PodLifeTime,
     RemoveDuplicates,
     RemoveFailedPods,
+    RemovePodsFromUnhealthyNodes,
     RemovePodsHavingTooManyRestarts,
     RemovePodsViolatingInterPodAntiAffinity,
     RemovePodsViolatingNodeAffinity,

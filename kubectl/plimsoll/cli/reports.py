@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -224,12 +224,27 @@ def history_report(answer: "History") -> "Report":
             ("moves", f"{len(answer.moves):,}"),
             ("ended well", f"{ended_well:,}"),
             ("returned, failed or blocked", f"{ended_badly:,}"),
+            *_totals(answer),
         ]
         if answer.moves
         else [],
         sections=[ReportSection("Moves", _body(tables, wide=False), arrows=move_arrows(landed))],
         explanations={each.pod: each.message for each in answer.moves if each.message},
     )
+
+
+def _totals(answer: "History") -> Iterator[tuple[str, str]]:
+    """Figures of a page about a month: what the moves cost, and what they brought."""
+    totals = answer.totals
+    yield "pods restarted", f"{totals.restarts:,}"
+    yield "minutes below replicas", f"{totals.seconds_below_replicas / 60:,.1f}"
+    yield "nodes freed", f"{totals.nodes_freed:,}"
+    for name, amount in totals.saved_at_most.items():
+        yield f"{name} saved at most", f"{amount:,.2f}"
+    if totals.nodes_drained:
+        yield "nodes drained on request", f"{totals.nodes_drained:,}"
+    if answer.forecasts:
+        yield "forecasts that came true", f"{answer.forecasts_hit:,} of {answer.forecasts:,}"
 
 
 def _command() -> str:

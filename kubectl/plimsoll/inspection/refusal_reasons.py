@@ -147,6 +147,11 @@ REASONS: Mapping[str, ReasonMeaning] = MappingProxyType(
             PROTECTED,
         ),
         "OutOfScope": ReasonMeaning("the policy does not look at it", "change spec.scope", PROTECTED),
+        "NodesUnhealthy": ReasonMeaning(
+            "half of the cluster or more looks unhealthy",
+            "see whether the nodes or their reports are at fault; the policy goes on by itself",
+            "how-to/unhealthy-nodes.md",
+        ),
         "OwnerLeaving": ReasonMeaning("its owner is being deleted, and replaces no pod"),
         "OwnerLimit": ReasonMeaning("enough pods of its owner were moved within the hour", _WAIT, LOAD),
         "PingPong": ReasonMeaning("a move would bring a pod of its owner back", _WAIT, REPLACEMENTS),

@@ -1,4 +1,4 @@
-"""Reads the output of ``kubectl get … -o json`` and ``-o yaml``: objects, Lists, several documents.
+"""Reads the output of ``kubectl get … -o json`` and ``-o yaml``: objects, Lists, documents; also audit logs.
 
 Kinds that no decision reads are counted and left out. Readings of the metrics API become usage. An object in
 two files counts once; the later file's version is used.
@@ -11,8 +11,11 @@ from typing import Any
 
 import msgspec
 import yaml
+from pydantic import ValidationError
 
+from plimsoll.api.v1alpha1.audit import AuditedEviction
 from plimsoll.cluster.watched_resources import CORE_POD_GROUPS, GROUP_OWNERS
+from plimsoll.framework.field_errors import field_errors
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod_group import CORE
@@ -163,7 +166,21 @@ class Dump:
             )
         self._keep(document, kind, version.rpartition("/")[0], place)
 
+    def _keep_audited(self, document: bytes, place: str) -> None:
+        """Add a line of the audit log as the record that it was; a name that was used twice is told apart."""
+        try:
+            line = AuditedEviction.model_validate_json(document)
+        except ValidationError as exc:
+            problems = "; ".join(map(str, field_errors(exc, model=AuditedEviction)))
+            raise SnapshotError(place, f"a line of the audit log cannot be read: {problems}") from exc
+        known = self._objects.get(RECORDS, {}).get((line.namespace, line.name))
+        is_another = known is not None and Names(place, RECORDS).identity(known).uid != line.uid
+        self.put(RECORDS, line.record_document(f".{line.uid}" if is_another else ""), place)
+
     def _keep(self, document: bytes, kind: str, group: str, place: str) -> None:
+        if (group, kind) == ("plimsoll.dev", "AuditedEviction"):
+            self._keep_audited(document, place)
+            return
         if group == _METRICS and kind in self._readings:
             self._readings[kind].append(_reading(document, place))
             return

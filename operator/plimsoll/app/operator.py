@@ -239,6 +239,7 @@ class Operator:
             runs=self.rebalancing.statistics.figures,
             load=lambda: summary_of(cluster),
             maintenances=self.rebalancing.maintenances.given,
+            unhealthy=lambda: self.rebalancing.unhealthy.found,
             prices=lambda: prices_of(cluster.nodes),
             shares=lambda: () if self.wing.shares is None else self.wing.shares.accounts(),
         )

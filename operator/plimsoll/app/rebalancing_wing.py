@@ -9,6 +9,7 @@ from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRe
 from plimsoll.http_services.credentials import PrometheusCredentials
 from plimsoll.http_services.prometheus import PrometheusClient
 from plimsoll.kube.custom_resources import NamespacedResources, PolicyResources
+from plimsoll.model.taints import UNHEALTHY
 from plimsoll.policies.rebalancing import Registries
 from plimsoll.policy_controller.status import RetriedStatuses
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -38,6 +39,7 @@ def rebalancing_wing(
         RebalancingPorts(
             evictor=PodEvictor(session),
             closer=NodeTainter(session, clock),
+            unhealthy=NodeTainter(session, clock, UNHEALTHY),
             recorder=parts.recorder,
             statuses=statuses,
             maintenances=RetriedStatuses(PolicyResources(session, "nodemaintenances"), clock),

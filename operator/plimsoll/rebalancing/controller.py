@@ -45,6 +45,7 @@ class RebalancingController:
     degraded: DegradedReasons
     predictions: Predictions
     kept: Sequence[KeptByPolicy]  #: drop their state of a deleted policy
+    are_all_known: bool = field(default=False, init=False)  #: whether all existing policies have been seen
     _maintained: dict[str, SchedulingPolicy] = field(default_factory=dict, init=False)
     _running: bool = field(default=False, init=False)
     _was_stopped: bool = field(default=False, init=False)
@@ -121,6 +122,7 @@ class RebalancingController:
 
     def all_known(self) -> None:
         """Cancel proposals of earlier processes whose policy is gone or no longer in mode Approve."""
+        self.are_all_known = True
         proposed = [each for each in self.executor.machine.moves.values() if each.stage is MoveStage.PROPOSED]
         for name in dict.fromkeys(each.policy for each in proposed if each.policy not in self.policies):
             self.executor.post(PolicyChanged(name, None))

@@ -84,6 +84,7 @@ from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunReports
 from plimsoll.rebalancing.runs.upstream_run import UpstreamEnforcement
 from plimsoll.rebalancing.timetable import Timetable
+from plimsoll.rebalancing.unhealthy_nodes import UnhealthyNodes
 from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.timer import Timer
@@ -96,7 +97,8 @@ class RebalancingPorts(Struct, frozen=True):
     """The wing's ports to the API server."""
 
     evictor: PodEviction
-    closer: NodeCloser
+    closer: NodeCloser  #: closes nodes that are emptied
+    unhealthy: NodeCloser  #: closes unhealthy nodes
     recorder: EventRecorder
     statuses: PolicyStatusWriter
     maintenances: PolicyStatusWriter  #: writes the status of NodeMaintenances
@@ -420,7 +422,18 @@ class RebalancingWing:
             clock,
             observer,
         )
-        parts.configs.emptied = moves.machine.emptied
+        self.unhealthy = UnhealthyNodes(
+            cluster,
+            parts.policies,
+            self.configs,
+            ports.unhealthy,
+            lambda: self.rebalancers.are_all_known,
+            self.rebalancers.run_now,
+            ports.recorder,
+            clock,
+            observer,
+        )
+        parts.configs.emptied, parts.configs.halted = moves.machine.emptied, self.unhealthy.halted
         self._rules = RuleStatuses(cluster, ports.rules, moves.contexts.hourly, clock, observer)
         self.approvals, self.retention, self.take_records = records.approvals, records.retention, records.take
         self.subscribers = self._subscribers(moves.targets)
@@ -469,6 +482,7 @@ class RebalancingWing:
             "usage": self._collector.run(),
             "rights of moves": self._follow_rights(),
             "maintenance of nodes": self.maintenances.run(),
+            "unhealthy nodes": self.unhealthy.run(),
             "status of rules": self._rules.run(),
         }
         self._collector.sources.serves_strategies = True

@@ -16,6 +16,7 @@ from plimsoll.api.v1alpha1.node_maintenance import MaintainedNodePhase, NodeMain
 from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scheduling import upstream_point
+from plimsoll.toolkit.descheduling.unhealthy_nodes import NodeHealth
 from plimsoll.toolkit.scheduling.fair_shares import QueueAccount
 
 #: Resources of queues that have series, whatever pods request, and the number of all that have.
@@ -36,6 +37,7 @@ class Sources(Struct, frozen=True):
         runs: Figures of the runs by policy.
         load: The load of the cluster, if readings are collected.
         maintenances: All NodeMaintenances, with their statuses.
+        unhealthy: For each policy, its judgement about unhealthy nodes.
         prices: The price of all nodes together an hour, by currency.
         shares: For each queue of fairShare: the profile, and what the queue has.
     """
@@ -53,6 +55,7 @@ class Sources(Struct, frozen=True):
     runs: Callable[[], Mapping[str, RunFigures]]
     load: Callable[[], LoadSummary | None]
     maintenances: Callable[[], Iterable[NodeMaintenance]]
+    unhealthy: Callable[[], Mapping[str, NodeHealth]]
     prices: Callable[[], Mapping[str, float]]
     shares: Callable[[], Iterable[tuple[str, QueueAccount]]]
 
@@ -95,6 +98,7 @@ class StateCollector(Collector):
             _add_runs(families, policy, figures)
         _add_load(families, sources.load())
         _add_maintenances(families, sources.maintenances())
+        _add_unhealthy(families["unhealthy"], sources.unhealthy())
         _add_shares(families["shares"], sources.shares())
         for currency, amount in sources.prices().items():
             families["prices"].add_metric([currency], amount)
@@ -151,6 +155,12 @@ def _add_shares(
                 for name in resources:
                     amount = by_resource.get(name, 0) / (1000 if name == "cpu" else 1)
                     family.add_metric([profile, each.name, name, kind], amount)
+
+
+def _add_unhealthy(family: GaugeMetricFamily | CounterMetricFamily, found: Mapping[str, NodeHealth]) -> None:
+    for policy, health in found.items():
+        for state, nodes in (("Closed", health.closed), ("Waiting", health.waiting)):
+            family.add_metric([policy, state], len(nodes))
 
 
 def _add_maintenances(
@@ -269,6 +279,12 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "Pods on nodes that a NodeMaintenance cannot empty now. Labeled by reason: that of the pod that "
             "keeps the node.",
             labels=["reason"],
+        ),
+        "unhealthy": GaugeMetricFamily(
+            "plimsoll_unhealthy_nodes",
+            "Nodes that a policy finds unhealthy, at the latest look. Labeled by policy and state (Closed, "
+            "Waiting for others as maxNodes are closed).",
+            labels=["policy", "state"],
         ),
         "degraded": GaugeMetricFamily(
             "plimsoll_policy_degraded",

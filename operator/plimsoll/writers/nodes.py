@@ -1,4 +1,4 @@
-"""Writes the taint that closes a node while it is being emptied."""
+"""Writes the taints that close a node while it is being emptied, or is unhealthy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,16 +17,17 @@ Taints = list[dict[str, Any]]
 
 
 class NodeTainter:
-    """Sets and removes our taint; other taints stay as they are."""
+    """Sets and removes one of our taints; other taints stay as they are."""
 
-    def __init__(self, session: Session, clock: Clock) -> None:
+    def __init__(self, session: Session, clock: Clock, key: str = CONSOLIDATING) -> None:
         self._session = session
         self._clock = clock
+        self._key = key
 
     async def close(self, node: str) -> WriteResult:
         """Set the taint."""
         ours = {
-            "key": CONSOLIDATING,
+            "key": self._key,
             "effect": "NoSchedule",
             "timeAdded": timestamp(self._clock.now()),
         }
@@ -44,7 +45,7 @@ class NodeTainter:
                 present = await self._session.object("GET", path)
                 with readable(f"GET {path}"):
                     taints: Taints = present["spec"].get("taints") or []
-                    wanted = changed([each for each in taints if each["key"] != CONSOLIDATING])
+                    wanted = changed([each for each in taints if each["key"] != self._key])
                     version = present["metadata"]["resourceVersion"]
                 if wanted == taints:
                     return WriteResult(WriteOutcome.DONE)

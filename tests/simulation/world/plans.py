@@ -137,6 +137,7 @@ STRATEGIES: dict[str, tuple[Obj, ...]] = {
     "PodLifeTime": ({"maxPodLifeTimeSeconds": 20, "states": ["Failed"]},),
     "RemoveDuplicates": ({}, {"excludeOwnerKinds": ["StatefulSet"]}),
     "RemoveFailedPods": ({"minPodLifetimeSeconds": 5}, {"minPodLifetimeSeconds": 0, "exitCodes": [1]}),
+    "RemovePodsFromUnhealthyNodes": ({}, {"maxNodes": 3, "recoverySeconds": 0}),
     "RemovePodsHavingTooManyRestarts": ({"podRestartThreshold": 3}, {"podRestartThreshold": 2}),
     "RemovePodsViolatingInterPodAntiAffinity": ({},),
     "RemovePodsViolatingNodeAffinity": (

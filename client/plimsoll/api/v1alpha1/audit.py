@@ -1,12 +1,13 @@
 """One line of the audit log: an Eviction record at its end, as JSON (docs/adr/0055)."""
 
+import json
 from typing import Literal
 
 from pydantic import Field
 
 from plimsoll.api.schema.fields import Timestamp
-from plimsoll.api.schema.resource import API_VERSION, Resource
-from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
+from plimsoll.api.schema.resource import API_VERSION, Resource, ResourceMeta
+from plimsoll.api.v1alpha1.eviction import Eviction, EvictionSpec, EvictionStatus
 
 
 class AuditedEviction(Resource):
@@ -32,3 +33,14 @@ class AuditedEviction(Resource):
     )
     spec: EvictionSpec = Field(description="The decision: which pod, by which policy and strategy, and why.")
     status: EvictionStatus = Field(description="How it ended, and when each phase was reached.")
+
+    def record_document(self, suffix: str = "") -> bytes:
+        """The record as JSON, as the API server had it; the suffix is added to its name."""
+        record = Eviction(
+            metadata=ResourceMeta(name=self.name + suffix, namespace=self.namespace, uid=self.uid),
+            spec=self.spec,
+            status=self.status,
+        )
+        found = record.model_dump(mode="json", by_alias=True, exclude_none=True)
+        found["metadata"]["creationTimestamp"] = self.created.isoformat()
+        return json.dumps(found).encode()

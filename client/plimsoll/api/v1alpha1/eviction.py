@@ -61,6 +61,11 @@ class BundleReference(Resource):
     group: Annotated[str, Field(max_length=512)] | None = Field(
         default=None, description="The group of pods that leaves whole by these moves; left out without one."
     )
+    price_per_hour: Annotated[str, Field(pattern="^[0-9.]{1,20} [A-Z]{3}$")] | None = Field(
+        default=None,
+        description="Price an hour of the node that these moves empty, such as 0.192 EUR; left out if it "
+        "states none, and for a node that is emptied on request.",
+    )
     beneficiary: PodReference | None = Field(
         default=None,
         description="The pod, pending or with a deferred resize, that the moves make room for.",

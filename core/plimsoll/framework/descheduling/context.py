@@ -109,6 +109,7 @@ class StrategyContext(Struct):
             collects them, and the policy's status shows them.
         failures: Plugins of schedulers that failed when strategies asked them; the planner collects them.
         kept: Data that strategies keep during the run, by keys of their own.
+        selector: Selects the nodes under consideration, of which those that are not ready are left out.
     """
 
     cluster: Cluster
@@ -126,6 +127,7 @@ class StrategyContext(Struct):
     remarks: list[str] = field(default_factory=list)
     failures: list[PluginError] = field(default_factory=list)
     kept: dict[object, Any] = field(default_factory=dict)
+    selector: Selector = EVERYTHING
     _considered: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
     _present: PresentFindings | None = None
 

@@ -154,6 +154,7 @@ class PlanBuilder:
         self.context = StrategyContext(
             cluster=self.fork,
             nodes=considered_nodes(self.fork, rebalancing.nodes),
+            selector=rebalancing.nodes,
             now=planning_context.now,
             evictors=tuple(rebalancing.evictors),
             planner=Planner.PROVEN,
@@ -204,6 +205,7 @@ class PlanBuilder:
             view = replace(
                 self.context,
                 nodes=considered_nodes(self.fork, other.nodes),
+                selector=other.nodes,
                 protected=[],
                 classes=[],
                 remarks=[],

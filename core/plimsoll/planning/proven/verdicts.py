@@ -22,6 +22,7 @@ from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.kinds.pod import PodStatus
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.requests import DEFERRED, pending_resize
+from plimsoll.model.prices import price_of
 from plimsoll.planning.complaint_comparison import MENDS_NOTHING, NEW_COMPLAINT, ProposedMove
 from plimsoll.planning.limits import LimitLevel
 from plimsoll.planning.moves import TO_BE_EMPTIED, Move, Refused, workload_of
@@ -168,7 +169,7 @@ def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | No
     else:
         no_use = _no_use(plan, bundle) or _complaint(plan, plan.moves[made:], strategy)
         if no_use is None:
-            _mark_together(plan, bundle, made)
+            _mark_together(plan, bundle, made, strategy)
             if strategy in plan.traits.emptying:
                 plan.empties({move.source for move in plan.moves[made:]})
             return Verdict.ACCEPTED
@@ -186,11 +187,12 @@ def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | No
     return verdict
 
 
-def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
+def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int, strategy: str) -> None:
     """Mark the moves as one bundle, and place the beneficiary in the room."""
     name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
     many = len(plan.moves) - made
     whole = frozenset(move.pod.uid for move in plan.moves[made:] if bundle.group)
+    saves = strategy in plan.traits.emptying - plan.traits.ordered
     plan.moves[made:] = [
         replace(
             move,
@@ -199,6 +201,7 @@ def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int) -> None:
             beneficiary=beneficiary,
             group=bundle.group,
             whole=whole,
+            price=str(price_of(plan.context.node(move.source)) or "") if saves else "",
         )
         for position, move in enumerate(plan.moves[made:], 1)
     ]

@@ -1,7 +1,7 @@
 """Lays out a history of moves as tables."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from plimsoll.cli.tables import Column, Table
@@ -9,6 +9,7 @@ from plimsoll.cli.views.plan import gain_of
 from plimsoll.inspection.explanations.past_moves import age_text
 from plimsoll.inspection.history.answer import (
     History,
+    HistoryTotals,
     MovedAgain,
     MoveDigest,
     OwnerMoves,
@@ -49,6 +50,8 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
         tables.append(_owners(answer.owners if wide else answer.owners[:OWNERS], len(answer.owners)))
     tables.append(_digest(answer.digest))
     view: list[Table | str] = [_headline(answer)]
+    if answer.totals.restarts and not answer.subject:
+        view += ["", *totals_lines(answer.totals)]
     for table in tables:
         view += ["", table]
     if answer.forecasts:
@@ -58,6 +61,19 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     if answer.predictions:
         view += ["", f"left out: {_dry_runs(answer.predictions)}, which moved nothing"]
     return view
+
+
+def totals_lines(totals: HistoryTotals) -> Iterator[str]:
+    """What the moves came to, in sentences."""
+    below, bad = _seconds(totals.seconds_below_replicas), counted(totals.failures, "move")
+    yield f"restarts: {counted(totals.restarts, 'pod')}, {below} below replicas; {bad} failed or came back"
+    if totals.nodes_freed:
+        each = " and ".join(f"{amount:g} {name}" for name, amount in totals.freed_per_hour.items())
+        until = " and ".join(f"{amount:g} {name}" for name, amount in totals.saved_at_most.items())
+        money = f", {each} an hour: at most {until} until now, if they were removed" if each else ""
+        yield f"freed: {counted(totals.nodes_freed, 'node')}{money}"
+    if totals.nodes_drained:
+        yield f"drained on request: {counted(totals.nodes_drained, 'node')}"
 
 
 def _headline(answer: History) -> str:

@@ -1,5 +1,6 @@
 """Answer of the command history: recorded moves and their digest."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 
@@ -113,6 +114,26 @@ class MovedAgain(AnswerPart):
     back: bool = Field(description="Whether the replacement is on the node that the earlier move left.")
 
 
+class HistoryTotals(AnswerPart):
+    """What all moves together came to."""
+
+    restarts: int = Field(ge=0, description="Pods that left their node: each restarted once because of it.")
+    failures: int = Field(ge=0, description="Moves that failed, and those whose pod came back.")
+    seconds_below_replicas: float = Field(
+        ge=0,
+        description="Seconds from the eviction of a pod to the readiness of its replacement, of all pods "
+        "together. Pods that were replaced before they left, by a surge, add none.",
+    )
+    nodes_freed: int = Field(ge=0, description="Times that a node was emptied to save it.")
+    nodes_drained: int = Field(ge=0, description="Times that a node was emptied on request.")
+    freed_per_hour: Mapping[str, float] = Field(
+        description="Prices an hour of the freed nodes, by currency, as far as they stated one."
+    )
+    saved_at_most: Mapping[str, float] = Field(
+        description="What these came to until now, by currency, if each was removed when its last pod left."
+    )
+
+
 class History(Answer):
     """Past moves, with their reasons and outcomes."""
 
@@ -128,6 +149,7 @@ class History(Answer):
     digest: tuple[MoveDigest, ...] = Field(description="Statistics of the moves of each policy and strategy.")
     owners: tuple[OwnerMoves, ...] = Field(description="Owners whose pods were moved, most often first.")
     moved_again: tuple[MovedAgain, ...] = Field(description="Pods that were moved shortly after a move.")
+    totals: HistoryTotals = Field(description="What all moves together came to.")
     predictions: int = Field(ge=0, description="Records of dry runs, which moved nothing and are left out.")
     forecasts: int = Field(
         default=0, ge=0, description="Moves whose replacement another scheduler has placed."

@@ -8,6 +8,7 @@ from plimsoll.inspection.history.digest import digest_of, owners_of
 from plimsoll.inspection.history.moves import moment, planned_at, recorded_move
 from plimsoll.inspection.history.repeats import moved_again
 from plimsoll.inspection.history.selection import RecordSelection
+from plimsoll.inspection.history.totals import totals_of
 from plimsoll.records.record import Record
 
 #: Default time in seconds within which a further move of the replacement counts as moved again.
@@ -42,6 +43,7 @@ def history_of(
         digest=digest_of(moves),
         owners=owners_of(moves),
         moved_again=tuple(each for each in moved_again(done, again_within_s) if each.second in keys),
+        totals=totals_of(real, selection.until),
         predictions=len(chosen) - len(real),
         forecasts=len(forecasts),
         forecasts_hit=sum(forecasts),

@@ -96,6 +96,7 @@ def _bundle_of(move: Move) -> BundleReference | None:
         position=position,
         moves=moves,
         group=move.group or None,
+        price_per_hour=move.price or None,
         beneficiary=None if for_whom is None else _reference(for_whom.pod),
         node=None if for_whom is None else for_whom.node,
         members=tuple(
@@ -205,5 +206,6 @@ def move_of(spec: EvictionSpec, pod: PodInfo, beneficiary: Beneficiary | None = 
         part=(spec.bundle.position, spec.bundle.moves) if spec.bundle else (1, 1),
         beneficiary=beneficiary,
         group=(spec.bundle.group if spec.bundle else None) or "",
+        price=(spec.bundle.price_per_hour if spec.bundle else None) or "",
         surge=surge,
     )

@@ -133,6 +133,7 @@ class DegradedReasons:
             failures,
             surges=inputs.rebalancing.surge,
             by_load=by_load_conditions(inputs.rebalancing, inputs.cluster),
+            halted=inputs.halted,
         )
 
     def look_back(
@@ -143,8 +144,12 @@ class DegradedReasons:
         *,
         surges: bool = False,
         by_load: Mapping[str, str] | None = None,
+        halted: str = "",
     ) -> None:
-        """Record the findings of a run, which may surge pods or not; ``by_load`` if it checked that."""
+        """Record the findings of a run, which may surge pods or not; ``by_load`` if it checked that.
+
+        ``halted`` says why it moved nothing because of its nodes' conditions.
+        """
         if by_load is None:
             known = self._known.get(name, {})
             by_load = {reason: known.get(reason, "") for reason in (TWO_YARDSTICKS, NOT_MEASURED)}
@@ -154,6 +159,7 @@ class DegradedReasons:
         found = {
             "Resting": resting,
             "PodsDisplaced": self.breakers.displacements.sentence(name),
+            "NodesUnhealthy": halted,
             "StrategySuspended": "; ".join(memory.suspended(name)),
             "StrategyFailed": "; ".join(sorted({sentence_of(each) for each in failures})),
             **by_load,

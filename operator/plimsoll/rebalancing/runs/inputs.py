@@ -12,7 +12,7 @@ from plimsoll.framework.descheduling.measurements import Measurements, Planner
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.planning.context import touched_nodes
 from plimsoll.planning.history import MoveHistory
-from plimsoll.planning.moves import EvictionPlan, PlanningContext, RebalancingConfig
+from plimsoll.planning.moves import EvictionPlan, HoldReason, PlanningContext, RebalancingConfig
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.execution.executor import MoveExecutor
 from plimsoll.rebalancing.moves.events import HoldUpsChanged
@@ -41,6 +41,12 @@ class RunInput(msgspec.Struct, frozen=True):
     cluster: Cluster
     context: PlanningContext
     memory: MoveHistory
+
+    @property
+    def halted(self) -> str:
+        """Why nothing is moved because of the nodes' conditions, "" if that is not the reason."""
+        hold = self.rebalancing.hold
+        return hold.message if hold is not None and hold.reason == HoldReason.NODES_UNHEALTHY else ""
 
 
 @dataclass(eq=False)

@@ -38,6 +38,8 @@ class PolicyConfigs:
     breakers: Breakers  #: the breakers of moves
     clock: Clock
     emptied: Callable[[], frozenset[str]] = frozenset  #: the nodes that bundles under way empty
+    #: why a policy moves nothing because of its nodes' conditions, "" if it may
+    halted: Callable[[RebalancingConfig], str] = lambda _: ""
     maintained: frozenset[str] = frozenset()  #: the nodes of NodeMaintenances that go on
     #: by scheduler name: profiles that place replacements; set when policies change
     profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
@@ -55,6 +57,7 @@ class PolicyConfigs:
             (HoldReason.STOPPED, breakers.stop.sentence if breakers.stop.is_pressed else ""),
             (HoldReason.NOT_ALLOWED, breakers.access.obstacle(policy, Part.REBALANCING)),
             (HoldReason.PODS_DISPLACED, breakers.displacements.sentence(policy.metadata.name)),
+            (HoldReason.NODES_UNHEALTHY, self.halted(wanted)),
         )
         wanted = msgspec.structs.replace(wanted, leaving=self.maintained | self.emptied())
         for reason, sentence in holds:
