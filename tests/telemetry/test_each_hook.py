@@ -177,8 +177,10 @@ SAID = {
     ],
     "plugin_slow": ["warning plugin is slow: plugin=plugin point=point seconds=2.0"],
     "pod_refused": [
-        "warning pod not admitted: after_s=2.0 decision=decision node=node pod=pod profile=profile"
-        " reason=reason"
+        (
+            "warning pod not admitted: after_s=2.0 decision=decision node=node pod=pod profile=profile"
+            " reason=reason"
+        )
     ],
     "record_dropped": ["debug record dropped: policy=policy why=why"],
     "records_exported": ["error records not exported: count=3 problem=problem result=result"],
