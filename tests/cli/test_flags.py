@@ -141,7 +141,9 @@ def test_help_shows_the_defaults_that_say_something(annotation: Any, default: An
 def test_help_says_which_arguments_are_required(default: Any, ending: str) -> None:
     argument = parameter("pod", Annotated[str | None, Argument(help="A pod.")], default)
 
-    assert argument.get_help_record(click.Context(click.Command("x")))[1] == f"A pod.{ending}"
+    record = argument.get_help_record(click.Context(click.Command("x")))
+    assert record is not None
+    assert record[1] == f"A pod.{ending}"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Each hook of the metrics, called once, changes what it is about, and nothing else."""
+"""Each hook of metrics and log, called once, changes or says what it is about, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from plimsoll.ports.observer import Observer
+from plimsoll.telemetry.logs import LoggingObserver
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
 from plimsoll.telemetry.scheduling import MetricsObserver
 
@@ -19,6 +21,7 @@ VALUES: dict[str, Any] = {
     "float | None": 2.0,
     "bool": True,
     "collections.abc.Mapping[str, int]": {"TooHot": 2, "Protected": 5},
+    "collections.abc.Mapping[str, object]": {"fact": 1},
     "collections.abc.Sequence[float]": (4.0, 9.0),
 }
 #: What rises by how much, by hook: the metric without our prefix, and its labels.
@@ -158,10 +161,48 @@ EXPECTED = {
 }
 
 
+#: The lines of the log, by hook: level, event, and what is said with it.
+SAID = {
+    "extender_asked": [],
+    "failed": ["error contained failure: problem=problem where=where"],
+    "leader_seen": ["info leader: holder=holder lease=name"],
+    "leadership_changed": ["info leading: lease=name"],
+    "move_told": ["info move: step: decision=decision fact=1"],
+    "notice_ended": ["warning notice not delivered: problem=problem result=result"],
+    "object_skipped": ["warning object cannot be read: name=name problem=problem resource=resource"],
+    "placement_told": [],
+    "plugin_failed": [
+        "error plugin failed: plugin=plugin point=point problem=problem",
+        "debug plugin raised: plugin=plugin point=point trace=trace",
+    ],
+    "plugin_slow": ["warning plugin is slow: plugin=plugin point=point seconds=2.0"],
+    "pod_refused": [
+        (
+            "warning pod not admitted: after_s=2.0 decision=decision node=node pod=pod profile=profile"
+            " reason=reason"
+        )
+    ],
+    "record_dropped": ["debug record dropped: policy=policy why=why"],
+    "records_exported": ["error records not exported: count=3 problem=problem result=result"],
+    "renewal_delayed": ["warning lease renewed late: late_s=2.0 lease=name why=why"],
+    "run_ended": [
+        "info rebalancing planned: considered=3 planned=3 policy=policy refused={'TooHot': 2, 'Protected': 5}"
+    ],
+    "watch_listed": ["debug listed: objects=3 resource=resource"],
+}
+
+
 def own_hooks(observer: type[Observer]) -> list[str]:
     return sorted(
         name for name in vars(observer) if callable(getattr(observer, name)) and not name.startswith("_")
     )
+
+
+def arguments(hook: str) -> dict[str, Any]:
+    parameters = [*inspect.signature(getattr(Observer, hook)).parameters.values()][1:]
+    return {
+        each.name: VALUES.get(inspect.formatannotation(each.annotation), each.name) for each in parameters
+    }
 
 
 def changes(observer: type[Observer], hook: str) -> list[str]:
@@ -178,10 +219,7 @@ def changes(observer: type[Observer], hook: str) -> list[str]:
         }
 
     before = samples()
-    parameters = [*inspect.signature(getattr(Observer, hook)).parameters.values()][1:]
-    getattr(made, hook)(
-        **{each.name: VALUES.get(inspect.formatannotation(each.annotation), each.name) for each in parameters}
-    )
+    getattr(made, hook)(**arguments(hook))
     found = {name: value - before.get(name, 0.0) for name, value in samples().items()}
     return [f"{name} {rise:g}" for name, rise in sorted(found.items()) if rise]
 
@@ -192,3 +230,24 @@ def changes(observer: type[Observer], hook: str) -> list[str]:
 )
 def test_each_hook_changes_what_it_is_about(observer: type[Observer], hook: str) -> None:
     assert changes(observer, hook) == EXPECTED[hook]
+
+
+@pytest.mark.parametrize("hook", own_hooks(LoggingObserver))
+def test_each_hook_says_what_it_is_about(hook: str) -> None:
+    with capture_logs() as lines:
+        getattr(LoggingObserver(lambda: 0.0), hook)(**arguments(hook))
+
+    assert [
+        " ".join(
+            [line.pop("log_level"), f"{line.pop('event')}:", *(f"{k}={v}" for k, v in sorted(line.items()))]
+        )
+        for line in lines
+    ] == SAID[hook]
+
+
+@pytest.mark.parametrize(("result", "count"), [("sent", 0), ("failed", 1), ("dropped", 1)])
+def test_a_notice_that_was_not_sent_is_said(result: str, count: int) -> None:
+    with capture_logs() as lines:
+        LoggingObserver(lambda: 0.0).notice_ended(result, "no route")
+
+    assert len(lines) == count

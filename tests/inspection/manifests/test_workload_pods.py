@@ -147,7 +147,7 @@ def test_priority_comes_from_the_class_or_the_default_class() -> None:
 
 
 @pytest.mark.parametrize("marked", [[], ["slow"], ["fast", "slow"], ["slow", "fast"]])
-def test_the_default_storage_class_is_the_first_by_name(marked: list[str]) -> None:
+def test_of_marked_storage_classes_the_alphabetically_first_is_the_default(marked: list[str]) -> None:
     """Of those that are marked."""
     mark = {"storageclass.kubernetes.io/is-default-class": "true"}
     classes = [StorageClass(metadata=ObjectMeta(name=name, annotations=mark)) for name in marked]

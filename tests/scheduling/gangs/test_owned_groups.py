@@ -331,5 +331,5 @@ def test_pods_of_kinds_that_scale_freely_form_no_group() -> None:
     ],
 )
 def test_a_worker_of_several_hosts_is_as_many_pods(group: dict[str, Any], pods: int) -> None:
-    """Beside the head."""
+    """In addition to the head."""
     assert an_owner("RayCluster", {"workerGroupSpecs": [group]}).spec.least() == 1 + pods
