@@ -80,7 +80,7 @@ def _with_short_annotations(value: Any, size: int) -> Any:
     """
     if size <= MOST_ANNOTATIONS:
         return value
-    left, kept = MOST_ANNOTATIONS, {}
+    left, kept = MOST_ANNOTATIONS, dict[str, str]()
     for name, text in sorted(
         value.metadata.annotations.items(), key=lambda each: len(each[0]) + len(each[1])
     ):
