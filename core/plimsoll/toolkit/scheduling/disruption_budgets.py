@@ -129,7 +129,7 @@ class DisruptionBudgets:
         for pod in pods:
             violates = False
             for budget in self._of(pod):
-                each = id(budget)  # a key is made anew each time
+                each = id(budget)  # a key is joined at each use
                 count = taken[each] = (taken[each] if each in taken else before[budget.key]) + 1
                 violates |= count > budget.status.disruptions_allowed
             violating.append(violates)
