@@ -6,8 +6,9 @@ the mirror, of the attempt, and of the next pod of another namespace, and the me
 object has gone and a fork was made and ended; the worst field comes first. Then a hundred such objects come
 and go in sequence.
 
-The exit code is 1 if a limit is exceeded. Resident memory and bytes in use may each be 5 % more than before
-all attacks: after the known ones, after the second round of these, after all fields, and after the sequence.
+The exit code is 1 if a limit is exceeded. Resident memory and bytes in use may each be 5 % more than before:
+after the known attacks, and after the sequence. After all fields bytes in use may be 5 % more than after as
+many ordinary objects with the same fields, whose results caches keep up to their bounds.
 """
 
 import asyncio
@@ -36,6 +37,8 @@ from plimsoll.model.heavy_memory import apart
 MOST_S, NEXT_S = 0.5, 1.0
 #: Share of the memory before that may stay.
 KEPT = 0.05
+#: Bytes of the field in an ordinary object.
+ORDINARY = 400
 SEQUENCE = 100
 KINDS = ("pods", "nodes", "podgroups", *BASES)
 
@@ -203,6 +206,11 @@ async def run(
             await tried(stage, resource, steps, variant, 1, int)
         gc.collect()
         gc.freeze()
+        used = in_use()
+        for resource, steps, variant in fields:
+            await tried(stage, resource, steps, variant, ORDINARY, int)
+        ordinary = max(0.0, in_use() / used - 1)
+        console.print(f"{len(fields)} ordinary objects: {ordinary:+.1%} of bytes in use")
         start, used = resident(), in_use()
         once, is_over, _ = await attacked(stage, ATTACKS)
         _, _, more = await attacked(stage, ATTACKS)
@@ -238,11 +246,12 @@ async def run(
         )
         worst = sorted(costs, key=lambda cost: -cost.worst_s)[:SEQUENCE]
         roles = {each.name: each for kind in ("pods", "resourceslices", "") for each in variants(kind)}
+        before, used = resident(), in_use()
         for number in range(SEQUENCE if worst else 0):
             each = worst[number % len(worst)]
             most = accepted(each.resource, each.steps, roles[each.variant], size)
             await tried(stage, each.resource, each.steps, roles[each.variant], most, resident)
-        after, after_in_use = resident() / start - 1, in_use() / used - 1
+        after, after_in_use = resident() / before - 1, in_use() / used - 1
         console.print(
             f"{SEQUENCE} of the worst in sequence: {after:+.1%}, {after_in_use:+.1%} of bytes in use"
         )
@@ -253,7 +262,7 @@ async def run(
         ]
         for each in over:
             console.print(f"over the limit: {each.field}")
-        most_kept = max(kept / start, more_in_use, after, after_in_use)
+        most_kept = max(more_in_use - ordinary, after, after_in_use)
         return bool(is_over or over or most_kept > KEPT)
 
 

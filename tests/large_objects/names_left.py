@@ -19,7 +19,7 @@ WRITTEN = re.compile(r"(t\d+)(?:-\d+|\.io/\d+)$")
 #: What is not followed: what it refers to is reached by others, or is not the operator's.
 _PASSED = (type, types.ModuleType, types.FrameType, types.CodeType)
 
-#: What the room of tables is called in the result; bytes of a table, and of each entry, that are none.
+#: What the room of tables is called in the result; bytes of a table, and of each entry, that are not room.
 ROOM, _TABLE, _ENTRY = "room", 16_384, 200
 
 

@@ -1,4 +1,4 @@
-"""What a large object makes lies outside Python's arenas, and goes back to the system with it."""
+"""The arenas of Python hold nothing of a large object, which then goes back to the system as it goes."""
 
 import subprocess
 import sys

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from plimsoll.cluster.partial_objects import decode_in_part
 from plimsoll.cluster.shared_objects import SharedNodes, SharedPods
@@ -24,6 +25,9 @@ from plimsoll.model.kinds.pod import Pod
 
 #: Maximum length of a name in the API server.
 LONGEST_NAME = 253
+
+#: Characters of an object's annotations that are kept; an API server takes 262,144 bytes.
+MOST_ANNOTATIONS = 16_384
 
 #: Field path prefix of problems that concern only the status.
 IN_STATUS = "`$.status."
@@ -66,7 +70,25 @@ def read_object(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, 
             except msgspec.MsgspecError:
                 named = NamedMeta()
             return None, _key(named), [str(exc)]
-    return value, _key(value.metadata), problems
+    return _with_short_annotations(value, len(document)), _key(value.metadata), problems
+
+
+def _with_short_annotations(value: Any, size: int) -> Any:
+    """The object without its longest annotations, if they are too long together; ``size``: bytes of its JSON.
+
+    No decision of ours reads long ones, and 8,000 pods with 256 KiB each would fill 2 GiB.
+    """
+    if size <= MOST_ANNOTATIONS:
+        return value
+    left, kept = MOST_ANNOTATIONS, dict[str, str]()
+    for name, text in sorted(
+        value.metadata.annotations.items(), key=lambda each: len(each[0]) + len(each[1])
+    ):
+        left -= len(name) + len(text)
+        if left < 0:
+            return replace(value, metadata=replace(value.metadata, annotations=kept))
+        kept[name] = text
+    return value
 
 
 def _key(meta: Any) -> str:
@@ -109,7 +131,9 @@ class ObjectReader:
             event = read_with(self._lines, line)
         except msgspec.ValidationError:  # an error, or an object that is readable only in part
             return None
-        return None if event.type == "ERROR" else (event.type, event.object)
+        if event.type == "ERROR":
+            return None
+        return event.type, _with_short_annotations(event.object, len(line))
 
     def gone(self, old: Any) -> None:
         """Note that an object was deleted."""
