@@ -427,7 +427,7 @@ def build_models() -> None:
             with contextlib.suppress(TypeError, NameError):  # is never decoded
                 sys.modules["msgspec"].json.Decoder(struct)
     sys.modules["plimsoll.policies.extensions"].installed("plimsoll.plugins")
-    sys.modules["yaml"].SafeLoader = sys.modules["yaml"].CSafeLoader
+    vars(sys.modules["yaml"])["SafeLoader"] = sys.modules["yaml"].CSafeLoader
 
 
 if __name__ == "__main__":
