@@ -34,7 +34,7 @@ class Hooks:
 
     @pytest.hookspec
     def pytest_unseen_spent(self, seconds: float) -> None:
-        """Processes have ended with a worker that nobody has waited for, such as a browser's."""
+        """Processes have ended with a worker that no parent has waited for, such as a browser's."""
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:

@@ -354,6 +354,7 @@ def become(
         importlib.import_module("coverage_by_file").record()
     if added := environment.get("PYTHONPATH"):
         sys.path[:0] = added.split(os.pathsep)
+        sys.modules["plimsoll.policies.extensions"]._installed.cache_clear()  # packages of its own
     for name in ("kubernetes_asyncio.config", "kubernetes_asyncio.config.kube_config"):  # has read it once
         if module := sys.modules.get(name):
             vars(module)["KUBE_CONFIG_DEFAULT_LOCATION"] = os.environ.get("KUBECONFIG", "~/.kube/config")
@@ -410,12 +411,23 @@ def leave(status: int) -> None:
 
 
 def build_models() -> None:
-    """Build pydantic's models, which are built when they are first used."""
+    """Build what is built at its first use: models of pydantic, structs of msgspec, the entry points.
+
+    Kubeconfigs, which a library reads with yaml.safe_load, libyaml reads ten times as fast.
+    """
     models = [sys.modules["pydantic"].BaseModel]
     for model in models:
         models += model.__subclasses__()
         if model.__module__.startswith("plimsoll."):
             model.model_rebuild()
+    structs = [sys.modules["msgspec"].Struct]
+    for struct in structs:
+        structs += struct.__subclasses__()
+        if struct.__module__.startswith("plimsoll."):
+            with contextlib.suppress(TypeError, NameError):  # is never decoded
+                sys.modules["msgspec"].json.Decoder(struct)
+    sys.modules["plimsoll.policies.extensions"].installed("plimsoll.plugins")
+    vars(sys.modules["yaml"])["SafeLoader"] = sys.modules["yaml"].CSafeLoader
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import tempfile
 from functools import cache
@@ -11,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from built_once import Parts, built_once, sources, tools
 from deploy.tools import ROOT, tool
 
 Obj = dict[str, Any]
@@ -53,15 +56,26 @@ def templated(values: str, *options: str, chart: Path = CHART) -> str:
     return run("helm", "template", NAME, str(chart), "--namespace", NAME, *chosen, *options)
 
 
+@cache
+def _in_json(document: str) -> str:
+    """A document in JSON: most texts have the same definitions, and YAML takes ten times as long to read."""
+    return json.dumps(yaml.load(document, Loader=yaml.CSafeLoader))
+
+
 def parsed(text: str) -> list[Obj]:
-    """The objects of a text."""
-    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+    """The objects of a text, the caller's own."""
+    return [each for one in re.split(r"(?m)^---$", text) if (each := json.loads(_in_json(one)))]
 
 
 @cache
+def _parts() -> Parts:
+    """All that an overlay is made of."""
+    return sources(ROOT, ["deploy", "crds", "tests/deploy/manifests.py"]) | tools(Path(tool("kubectl")))
+
+
 def documents(overlay: str) -> list[Obj]:
     """The objects of an overlay."""
-    return parsed(rendered(overlay))
+    return documents_with(overlay, "")
 
 
 @cache
@@ -89,7 +103,19 @@ def grants(overlay: str) -> set[tuple[str, str, str]]:
 
 @cache
 def documents_with(overlay: str, component: str) -> list[Obj]:
-    """The objects of an overlay with a component added to it."""
+    """The objects of an overlay with a component added to it, if any; rendered once for all workers."""
+
+    def build(folder: Path) -> None:
+        folder.mkdir()
+        text = _rendered_with(overlay, component) if component else rendered(overlay)
+        (folder / "objects.json").write_text(json.dumps(parsed(text)), encoding="utf-8")
+
+    kept = built_once(f"objects_{overlay}_{component}", _parts(), build)
+    found: list[Obj] = json.loads((kept / "objects.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _rendered_with(overlay: str, component: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         # kubectl takes no absolute paths.
         deploy = os.path.relpath(DEPLOY, Path(folder).resolve())
@@ -100,7 +126,7 @@ def documents_with(overlay: str, component: str) -> list[Obj]:
             "components": [f"{deploy}/components/{component}"],
         }
         (Path(folder) / "kustomization.yaml").write_text(yaml.safe_dump(kustomization), encoding="utf-8")
-        return parsed(run("kubectl", "kustomize", folder))
+        return run("kubectl", "kustomize", folder)
 
 
 @cache

@@ -125,7 +125,7 @@ def test_reports_of_all_workers_are_one_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow(reason="starts pytest")
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process has spent is read from /proc")
-def test_processes_that_nobody_waits_for_count(tmp_path: Path) -> None:
+def test_processes_without_a_waiting_parent_count(tmp_path: Path) -> None:
     """A browser outlives the process that has started it, and ends without a trace in anybody's account."""
     _, text = run(with_files(tmp_path, browser=BROWSER))
 

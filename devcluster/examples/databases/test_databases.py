@@ -6,7 +6,7 @@ import pytest
 
 from roadstead.clients import ApiError
 
-#: What the operator asks of the server while a database is made and deleted, besides its watch.
+#: What the operator requests from the server while a database is made and deleted, besides its watch.
 REQUESTS = [
     ("PATCH", "databases"),
     ("PATCH", "databases/status"),
