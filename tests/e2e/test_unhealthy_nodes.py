@@ -39,7 +39,7 @@ async def reports(scene: Scene, node: str, status: str, since: float = 600) -> N
 
 
 async def closings(scene: Scene, node: str) -> list[Obj]:
-    """The events that tell of the node's closing, where kubectl describe looks for them."""
+    """The events about the closing of the node, where kubectl describe looks for them."""
     found = await scene.items("/apis/events.k8s.io/v1/namespaces/default/events")
     return [each for each in found if (each["regarding"]["name"], each["reason"]) == (node, "NodeClosed")]
 
