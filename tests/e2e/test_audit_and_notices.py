@@ -86,7 +86,7 @@ async def test_moves_are_in_the_file_and_at_the_address(
 async def test_a_freed_node_is_in_the_history_of_records_and_of_the_file(
     tmp_path: Path, start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
-    """With its price, which nobody could read from the node any more; and what the moves cost."""
+    """With its price, though the node does not state it any more; and what the moves cost."""
     log, cluster = tmp_path / "audit.jsonl", start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)

@@ -1,4 +1,4 @@
-"""What past moves came to: restarts, time below replicas, nodes freed, and money."""
+"""totals_of adds up restarts, time below replicas, nodes freed, and money."""
 
 from datetime import timedelta
 from typing import Any

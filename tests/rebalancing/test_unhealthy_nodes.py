@@ -10,6 +10,7 @@ from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, NodeUpdated
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import NodeCondition, Taint
+from plimsoll.model.kinds.workload import Namespace
 from plimsoll.model.taints import UNHEALTHY
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.unhealthy_nodes import AGAIN_S, LOOK_S
@@ -204,7 +205,8 @@ async def test_nothing_is_closed_while_the_stop_button_is_pressed() -> None:
     async with ward.running(policy(maxNodes=2)):
         ward.falls_ill("b")
         await ward.passes(300)
-        ward.wing.configs.halted = lambda _: "stopped"
+        stopped = {"name": "plimsoll", "annotations": {"plimsoll.dev/stop": "true"}}
+        ward.cache.cluster.objects.namespaces["plimsoll"] = convert(Namespace, {"metadata": stopped})
         ward.falls_ill("c")
         await ward.passes(400)
         assert ward.unhealthy.done == [("close", "b")]

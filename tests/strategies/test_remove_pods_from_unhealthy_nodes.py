@@ -150,12 +150,17 @@ def test_nothing_is_done_while_half_of_the_nodes_look_ill(kind: str) -> None:
 
 
 def test_half_is_enough_and_closed_nodes_that_are_well_again_do_not_count() -> None:
-    args = RemovePodsFromUnhealthyNodesArgs()
+    args = RemovePodsFromUnhealthyNodesArgs(max_nodes=9)
     nodes = [a_node(name, status={"conditions": [condition()]}) for name in "ab"]
     well = [a_node(name, taints=[TAINT]) for name in "cd"]
 
     def halted(*found: Node) -> bool:
         return bool(health_of(args, found, lambda _: True, NOW).halted)
+
+    sick_and_closed = a_node("e", taints=[TAINT], status={"conditions": [condition()]})
+    found = health_of(args, [*nodes, *well, sick_and_closed], lambda _: True, NOW)
+    assert found.halted
+    assert (set(found.closed), found.leaving, set(found.waiting)) == ({"e"}, (), {"a", "b"})
 
     assert halted(*nodes, *well)
     assert not halted(nodes[0], *well)

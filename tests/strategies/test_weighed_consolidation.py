@@ -91,6 +91,17 @@ def test_who_saves_most_for_a_restart_comes_first() -> None:
     assert emptied(priced(), nodes=1, minSavingPerRestart="0.1 EUR/day")[0] == {"few"}
 
 
+def test_moves_that_empty_a_node_have_its_price() -> None:
+    """For the record, as the node is gone later; one that is drained on request saves nothing."""
+    _, made = emptied(priced(many=""))
+    ordered = plan(
+        a_policy(("DrainNodes", {"nodes": ["few"]}), limits=UNLIMITED, evictor={}), priced(), AROUND
+    )
+
+    assert {(move.source, move.price) for move in made.moves} == {("many", ""), ("few", "0.1 EUR")}
+    assert {(move.source, move.price) for move in ordered.moves} == {("few", "")}
+
+
 @pytest.mark.parametrize(
     ("many", "why"),
     [

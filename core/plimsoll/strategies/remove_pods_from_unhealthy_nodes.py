@@ -24,8 +24,11 @@ Source: our own; ``unhealthyNodeConditions`` as in Cluster API's MachineHealthCh
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
 
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
 from typing import ClassVar
 
+from plimsoll.framework import Node
 from plimsoll.framework.descheduling import Planner, Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Gravity, Vicinity
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, until_closed
@@ -83,15 +86,27 @@ class RemovePodsFromUnhealthyNodes(Strategy):
             if count
         }
 
+    def judge(
+        self,
+        nodes: Collection[Node],
+        is_selected: Callable[[Node], bool],
+        now: datetime,
+        also_closed: Collection[str] = (),
+    ) -> NodeHealth:
+        """The judgement about all nodes, with the arguments of ``health_of``."""
+        return health_of(self.args, nodes, is_selected, now, also_closed)
+
     def _health(self, context: StrategyContext) -> NodeHealth:
         """The judgement, made once in a run: its moves change no node."""
         key = RemovePodsFromUnhealthyNodes, self.args
         if key not in context.kept:
-            context.kept[key] = health_of(
-                self.args,
-                context.cluster.nodes,
-                lambda node: context.selector.matches(node.labels),
-                context.now,
-            )
+            nodes, selector = context.cluster.nodes, context.selector
+            context.kept[key] = self.judge(nodes, lambda node: selector.matches(node.labels), context.now)
         found: NodeHealth = context.kept[key]
         return found
+
+
+def halted(strategies: Iterable[Strategy], nodes: Collection[Node], now: datetime) -> str:
+    """Why a policy with these strategies moves nothing while so many nodes look ill; "" if it may."""
+    ours = (each for each in strategies if isinstance(each, RemovePodsFromUnhealthyNodes))
+    return next((found for each in ours if (found := each.judge(nodes, lambda _: True, now).halted)), "")

@@ -167,7 +167,7 @@ class Dump:
         self._keep(document, kind, version.rpartition("/")[0], place)
 
     def _keep_audited(self, document: bytes, place: str) -> None:
-        """Add a line of the audit log as the record that it was; a name that was used twice is told apart."""
+        """Add a line of the audit log as the record that it was; a name that was used twice gets a suffix."""
         try:
             line = AuditedEviction.model_validate_json(document)
         except ValidationError as exc:

@@ -22,7 +22,7 @@ from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.runs.policy_configs import PolicyConfigs
 from plimsoll.strategies.remove_pods_from_unhealthy_nodes import RemovePodsFromUnhealthyNodes
-from plimsoll.toolkit.descheduling.unhealthy_nodes import NodeHealth, health_of
+from plimsoll.toolkit.descheduling.unhealthy_nodes import NodeHealth
 
 #: Seconds between two looks, while a policy has the strategy or a node has the taint.
 LOOK_S = 5.0
@@ -47,10 +47,6 @@ class UnhealthyNodes:
     #: of the latest look, by policy
     found: dict[str, NodeHealth] = field(default_factory=dict, init=False)
     _failed: dict[str, float] = field(default_factory=dict, init=False)  #: when a write failed, by node
-
-    def halted(self, rebalancing: RebalancingConfig) -> str:
-        """Why a policy with the strategy moves nothing for now; "" if it may, or has no such strategy."""
-        return "".join(health.halted for health in self._judged(rebalancing))
 
     async def run(self) -> None:
         """Look after the nodes until cancelled."""
@@ -81,15 +77,11 @@ class UnhealthyNodes:
             if each.name not in wanted and self._may_write(each.name):
                 await self._open(each)
 
-    def _judged(self, rebalancing: RebalancingConfig, also_closed: Collection[str] = ()) -> list[NodeHealth]:
+    def _judged(self, rebalancing: RebalancingConfig, also_closed: Collection[str]) -> list[NodeHealth]:
         now = datetime.fromtimestamp(self.clock.now(), UTC)
         return [
-            health_of(
-                each.args,
-                self.cluster.nodes,
-                lambda node: rebalancing.nodes.matches(node.labels),
-                now,
-                also_closed,
+            each.judge(
+                self.cluster.nodes, lambda node: rebalancing.nodes.matches(node.labels), now, also_closed
             )
             for each in rebalancing.strategies
             if isinstance(each, RemovePodsFromUnhealthyNodes)

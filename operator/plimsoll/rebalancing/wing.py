@@ -149,7 +149,9 @@ class PolicyParts:
         self.planning = PlanRunner(runtime.computer, clock, changed, runtime.forks)
         stop = StopButton(cluster.objects, runtime.namespace)
         self.breakers = Breakers(stop, self.displacements, access, self.planning)
-        self.configs = PolicyConfigs(self.policies, registries, cluster.objects, self.breakers, clock)
+        self.configs = PolicyConfigs(
+            self.policies, registries, cluster.nodes, cluster.objects, self.breakers, clock
+        )
         scopes = ScopeReviews(self.policies, self.planning, clock)
         self.degraded = DegradedReasons(
             self.policies,
@@ -433,7 +435,7 @@ class RebalancingWing:
             clock,
             observer,
         )
-        parts.configs.emptied, parts.configs.halted = moves.machine.emptied, self.unhealthy.halted
+        parts.configs.emptied = moves.machine.emptied
         self._rules = RuleStatuses(cluster, ports.rules, moves.contexts.hourly, clock, observer)
         self.approvals, self.retention, self.take_records = records.approvals, records.retention, records.take
         self.subscribers = self._subscribers(moves.targets)

@@ -38,7 +38,9 @@ class UnhealthyNodeCondition(PluginArgs):
 
     type: StrictStr = Field(min_length=1, description="Type of the node's condition.")
     status: StrictStr = Field(
-        default="True", pattern="^(True|False|Unknown)$", description="Its status: True, False or Unknown."
+        default="True",
+        pattern="^(True|False|Unknown)$",
+        description="Status of the condition: True, False or Unknown.",
     )
     timeout_seconds: Seconds = Field(
         default=300, description="Seconds for which it must have held before anything is done."

@@ -1,6 +1,6 @@
 """Returns the present configuration of each policy, limited by the breakers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from plimsoll.access.rights import Access, Part
 from plimsoll.api.v1alpha1.rebalancing import Mode, RebalancingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Profile
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import HoldReason, RebalancingConfig
@@ -17,6 +18,7 @@ from plimsoll.policies.rebalancing import Registries, rebalancing_of
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner
+from plimsoll.strategies.remove_pods_from_unhealthy_nodes import halted
 
 
 class Breakers(msgspec.Struct, frozen=True):
@@ -34,12 +36,11 @@ class PolicyConfigs:
 
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
     registries: Registries  #: the names that policies can use
+    nodes: Sequence[Node]  #: the mirrored nodes
     objects: ClusterObjects  #: the mirrored priority classes
     breakers: Breakers  #: the breakers of moves
     clock: Clock
     emptied: Callable[[], frozenset[str]] = frozenset  #: the nodes that bundles under way empty
-    #: why a policy moves nothing because of its nodes' conditions, "" if it may
-    halted: Callable[[RebalancingConfig], str] = lambda _: ""
     maintained: frozenset[str] = frozenset()  #: the nodes of NodeMaintenances that go on
     #: by scheduler name: profiles that place replacements; set when policies change
     profiles: Mapping[str, Profile] = field(default_factory=dict, init=False)
@@ -57,7 +58,7 @@ class PolicyConfigs:
             (HoldReason.STOPPED, breakers.stop.sentence if breakers.stop.is_pressed else ""),
             (HoldReason.NOT_ALLOWED, breakers.access.obstacle(policy, Part.REBALANCING)),
             (HoldReason.PODS_DISPLACED, breakers.displacements.sentence(policy.metadata.name)),
-            (HoldReason.NODES_UNHEALTHY, self.halted(wanted)),
+            (HoldReason.NODES_UNHEALTHY, halted(wanted.strategies, self.nodes, now)),
         )
         wanted = msgspec.structs.replace(wanted, leaving=self.maintained | self.emptied())
         for reason, sentence in holds:
