@@ -1,4 +1,4 @@
-"""What the judge of the site's pages finds; make site shows it the pages themselves."""
+"""The judge of the site's pages: what it finds, with pages of our own; make site shows it the real ones."""
 
 from __future__ import annotations
 
