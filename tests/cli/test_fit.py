@@ -52,7 +52,7 @@ def test_of_many_nodes_the_first_are_shown() -> None:
         obstacle=None,
         limited=False,
     )
-    answer = FitAnswer.model_construct(workloads=[workload], waiting=0, waiting_placed=0, notes=[])
+    answer = FitAnswer.model_construct(fits=True, workloads=[workload], waiting=0, waiting_placed=0, notes=[])
 
     shown, whole = (
         [each for each in fit_view(answer, wide=wide) if isinstance(each, Table)][-1]

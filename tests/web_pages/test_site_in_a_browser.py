@@ -1,4 +1,4 @@
-"""The judge of the site's pages: what it finds, with pages of our own; make site shows it the real ones."""
+"""The judge of the site's pages finds faults that were planted, and the site's own additions are there."""
 
 from __future__ import annotations
 
