@@ -4,8 +4,8 @@
 
 The cluster is the one of the page, as its test has it, and around it the nodes and pods of
 benchmarks/looking_ahead.py. The development cluster's API server, in a process of its own, serves it. Each
-command of the page is run as it stands there, in order, in a process of its own whose processor time counts.
-A first line answers if it is a sentence: no heading of a table, no error, not empty.
+command of plimsoll is run as it stands there, in order, in a process of its own whose processor time counts;
+kubectl's own are left out. A first line answers if it is no heading of a table, no error and not empty.
 """
 
 from __future__ import annotations
@@ -75,18 +75,16 @@ async def serve(path: Path, nodes: int, pods: int) -> None:
     await server.stop()
 
 
-def asked(command: str, folder: Path, config: Path) -> tuple[float, list[str]]:
-    """CPU seconds and lines of a command's answer."""
-    program, *words = shlex.split(command)
-    start = [sys.executable, "-m", "plimsoll"] if program == "plimsoll" else [program]
-    path = os.pathsep.join((str(ROOT / ".tools" / "bin"), os.environ["PATH"]))
-    environment = {**os.environ, "KUBECONFIG": str(config), "COLUMNS": "110", "PATH": path}
+def asked(command: str, folder: Path, config: Path) -> tuple[float, list[str], int]:
+    """CPU seconds, lines and exit code of a command's answer."""
+    start = [sys.executable, "-m", "plimsoll", *shlex.split(command)[1:]]
+    environment = {**os.environ, "KUBECONFIG": str(config), "COLUMNS": "110"}
     with tempfile.TemporaryFile() as sink:
-        one = subprocess.Popen([*start, *words], stdout=sink, stderr=sink, env=environment, cwd=folder)  # noqa: S603 - as the page has it
-        _, _, usage = os.wait4(one.pid, 0)
+        one = subprocess.Popen(start, stdout=sink, stderr=sink, env=environment, cwd=folder)  # noqa: S603 - as the page has it
+        _, status, usage = os.wait4(one.pid, 0)
         sink.seek(0)
         lines = sink.read().decode().splitlines()
-    return usage.ru_utime + usage.ru_stime, lines
+    return usage.ru_utime + usage.ru_stime, lines, os.waitstatus_to_exitcode(status)
 
 
 def answers(line: str) -> bool:
@@ -130,11 +128,11 @@ def ask_all(given: argparse.Namespace, folder: Path, config: Path) -> None:
     for name, content in named_files(text).items():
         (folder / name).write_text(content, encoding="utf-8")
     for shown in shown_commands(text):
-        if given.only not in shown.command:
+        if given.only not in shown.command or not shown.command.startswith("plimsoll "):
             continue
-        cpu, lines = asked(shown.command, folder, config)
+        cpu, lines, code = asked(shown.command, folder, config)
         first = lines[0] if lines else ""
-        is_answer = answers(first)
+        is_answer = answers(first) and code in (0, 2)  # 2 says that there is something
         mark = "answers" if is_answer else "DOES NOT"
         print(f"{cpu:6.2f} s CPU {len(lines):5} lines  {mark}  {shown.command}: {first[:110]}", flush=True)
         append(

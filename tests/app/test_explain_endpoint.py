@@ -145,8 +145,8 @@ async def test_our_header_takes_tokens_of_our_audience_alone() -> None:
         "Impersonate-User",
     ],
 )
-async def test_nobody_is_believed_to_be_who_a_header_says(header: str) -> None:
-    """Whoever reaches the port could write it: a user is one whose token the API server accepts."""
+async def test_a_header_that_names_a_user_is_not_read(header: str) -> None:
+    """Every pod that reaches the port could write it: the API server says whose a token is."""
     reviews = Reviews()
     async with asking(reviews, FakeClock()) as ask:
         assert (await ask("/explain/nodes/n1", **{header: "jane"}))[0] == 401

@@ -10,6 +10,9 @@ from cli.commands import say
 from cli.executed_page import check_page
 from cli.golden_files import check
 from cli.loaded_cluster import write_dump
+from plimsoll.cli.tables import Table
+from plimsoll.cli.views.fit import fit_view
+from plimsoll.inspection.placement.fit import FitAnswer, NodeShare, WorkloadFit
 
 DEPLOYMENT = str(Path(__file__).with_name("deployment.yaml"))
 
@@ -30,6 +33,33 @@ def test_answers_look_like_this(dump: str, form: str, case: str, flags: list[str
 
     assert (said.code, said.err) == (code, "")
     check("fit", case, form, said.out)
+
+
+def test_of_many_nodes_the_first_are_shown() -> None:
+    """An answer fits on a screen; -o wide has them all."""
+    nodes = [NodeShare(node=f"node-{number:02}", pods=1) for number in range(60)]
+    workload = WorkloadFit.model_construct(
+        workload="Deployment shop/cart",
+        placed=60,
+        wanted=None,
+        nodes=nodes,
+        scheduler="plimsoll",
+        policy="tidy",
+        priority=0,
+        ties=0,
+        domains=[],
+        victims=[],
+        obstacle=None,
+        limited=False,
+    )
+    answer = FitAnswer.model_construct(fits=True, workloads=[workload], waiting=0, waiting_placed=0, notes=[])
+
+    shown, whole = (
+        [each for each in fit_view(answer, wide=wide) if isinstance(each, Table)][-1]
+        for wide in (False, True)
+    )
+    assert (len(shown.rows), shown.title) == (20, "The first 20 of 60; -o wide lists all:")
+    assert len(whole.rows) == 60
 
 
 @pytest.mark.parametrize(

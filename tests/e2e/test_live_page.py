@@ -111,7 +111,7 @@ async def test_people_see_the_operator_and_strangers_nothing(
         assert await operator.stop() == 0
 
 
-async def test_behind_a_proxy_that_signs_in_nobody_pastes_a_token(
+async def test_behind_a_proxy_that_signs_in_no_token_is_pasted(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
     """A session that ends, or whose token the API server refuses, is said; the page keeps no token."""

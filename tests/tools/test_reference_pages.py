@@ -59,7 +59,7 @@ FACTS = {
 
 
 def test_one_reason_says_one_fact_in_one_sentence() -> None:
-    """Two sentences with the same words need two facts, also where an event says one and a record the other."""
+    """Two sentences with the same words need two facts, also of an event and a record."""
     found = vocabulary.modules()
     said, told = vocabulary.refusals(found), vocabulary.event_sentences(found)
     assert len(told) >= 10

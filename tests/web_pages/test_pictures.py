@@ -327,3 +327,12 @@ def test_a_report_says_why_pods_stay_in_the_words_of_the_command(tmp_path: Path)
         assert each["reason"] in text
         assert each["message"] in text
         assert remedy_of(each["reason"]) in text
+
+
+def test_a_verdict_that_begins_with_a_node_keeps_its_name(tmp_path: Path) -> None:
+    """new-1, not New-1: the name is what a reader types next."""
+    drained = report_of(tmp_path, "whatif", *crowded(), more=("--drain", "new-1"))
+    assert '<p class="verdict">new-1 can be drained: ' in drained.read_text(encoding="utf-8")
+
+    scaled = report_of(tmp_path, "whatif", *crowded(), more=("--add-nodes", "1=new-1"))
+    assert '<p class="verdict">No pod loses its place' in scaled.read_text(encoding="utf-8")

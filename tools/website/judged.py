@@ -7,7 +7,7 @@ Chromium is not installed it says so and passes. With a second argument the fold
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from selenium.webdriver import Chrome
@@ -53,10 +53,10 @@ def opened(driver: Chrome, address: str) -> None:
         time.sleep(0.2)
 
 
-def findings(site: Path, pictures: Path | None) -> Iterator[str]:
+def findings(site: Path, pictures: Path | None = None, pages: Mapping[str, str] = PAGES) -> Iterator[str]:
     """A sentence for each thing of weight."""
     with a_browser() as driver:
-        for name, path in PAGES.items():
+        for name, path in pages.items():
             opened(driver, f"{site.resolve().as_uri()}/{path}")
             for width in WIDTHS:
                 resized(driver, width)

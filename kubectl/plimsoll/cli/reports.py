@@ -112,7 +112,8 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
             *_waiting(picture),
         ],
         explanations=_explanations(state, picture, []),
-        verdict=f"{answer.summary[:1].upper()}{answer.summary[1:]}.",
+        # A node's name, with which it may begin, keeps its small letter.
+        verdict=f"{re.sub('^no pod', 'No pod', answer.summary)}.",
         figures=[
             ("pods that find a place", f"{len(answer.placed) + len(answer.released):,}"),
             ("pods without a place then", f"{len(answer.pending):,}"),

@@ -8,7 +8,7 @@ from click.exceptions import Exit
 from plimsoll.cli.clusters import From, state_from
 from plimsoll.cli.output import print_answer
 from plimsoll.commands.errors import ExitCode, UserError
-from plimsoll.commands.options import OUTPUT, SERVER, Flag, Options
+from plimsoll.commands.options import OUTPUT, SERVER, Flag, Format, Options
 from plimsoll.commands.parameters import Option
 from plimsoll.commands.verbs import Verb
 
@@ -68,7 +68,7 @@ def fit(  # noqa: PLR0913 - one parameter per option
     total = most if maximum else None
     with progress("pods") as bar:
         answer = fit_of(state, workloads, question, lambda done: bar("placing", done, total))
-    print_answer(answer, fit_view(answer), options)
+    print_answer(answer, fit_view(answer, wide=options.output == Format.WIDE), options)
     if not answer.fits:
         raise Exit(ExitCode.FOUND)
 

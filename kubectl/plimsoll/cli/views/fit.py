@@ -7,13 +7,14 @@ from plimsoll.inspection.placement.pod_obstacles import PodObstacle
 from plimsoll.model.counted import agreeing, counted
 
 
-def fit_view(answer: FitAnswer) -> View:
-    """Tables of workloads and nodes, obstacles of the next pod, and notes."""
+def fit_view(answer: FitAnswer, *, wide: bool = False) -> View:
+    """Tables of workloads and nodes, obstacles of the next pod, and notes; ``wide`` has all nodes."""
     view: list[Table | str] = [_headline(answer), "", _workloads(answer)]
     for each in answer.workloads:
         if each.nodes:
             rows = [(share.node, share.pods) for share in each.nodes]
-            view += ["", Table(("NODE", Column("PODS", right=True)), rows, title=_title(each, answer))]
+            table = Table(("NODE", Column("PODS", right=True)), rows, title=_title(each, answer))
+            view += ["", table if wide else table.first_rows()]
         if each.domains:
             columns = ("LABEL", "VALUE", Column("PODS", right=True))
             domains = [(share.label, share.value or "-", share.pods) for share in each.domains]

@@ -83,7 +83,7 @@ class LivePage:
     def _page(self, request: web.BaseRequest) -> web.Response:
         content, policy = live_page()
         if request.headers.get("Authorization", "")[:7].lower() == "bearer ":
-            # Only what the page asks for next is judged: whoever sends a forged token here sees no sign-in.
+            # Only what the page asks for next is judged: a forged token here hides the sign-in, no more.
             content = content.replace(BODY, PROXIED, 1)
         headers = {**HEADERS, "Content-Security-Policy": policy}
         return web.Response(text=content, content_type="text/html", headers=headers)
