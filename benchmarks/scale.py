@@ -126,7 +126,7 @@ class SyntheticServer:
         request = urllib.request.Request(  # noqa: S310 - loopback
             f"{self._url}/synthetic/{action}", b"", {"Authorization": f"Bearer {self._token}"}, method="POST"
         )
-        with urllib.request.urlopen(request, context=self._tls, timeout=60):  # noqa: S310
+        with urllib.request.urlopen(request, context=self._tls, timeout=600):  # noqa: S310
             pass
 
 
@@ -141,7 +141,7 @@ def wait_for(processes: tuple[Weighed, ...], found: Path | None, patience_s: flo
         time.sleep(0.02)
 
 
-def measured(found: Growth, chosen: argparse.Namespace, folder: Path) -> Growth:
+def measure(found: Growth, chosen: argparse.Namespace, folder: Path) -> None:
     """Start server and operator, and weigh the operator."""
     file = folder / f"{found.nodes}.kubeconfig"
     size = ("--nodes", str(found.nodes), "--pods", str(found.pods), "--wave", str(chosen.wave))
@@ -179,7 +179,6 @@ def measured(found: Growth, chosen: argparse.Namespace, folder: Path) -> Growth:
             seen.do("events/0")
             found.peak_mib, found.end_mib = operator.mib(), operator.mib("VmRSS")
             operator.check()
-    return found
 
 
 def is_over(status: dict[str, object]) -> bool:
@@ -225,8 +224,11 @@ def main() -> None:
             nodes, _, pods = size.partition("x")
             for old in folder.glob(f"{nodes}.*"):
                 old.unlink()
-            growth = measured(Growth(int(nodes), int(pods)), chosen, folder)
-            print(growth.row(), flush=True)
+            growth = Growth(int(nodes), int(pods))
+            try:
+                measure(growth, chosen, folder)
+            finally:  # what was measured before something broke
+                print(growth.row(), flush=True)
             append(chosen.output, **asdict(growth))
     print(f"\n{os.cpu_count()} CPUs, Python {platform.python_version()}, {chosen.rate} pod events a second")
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import Registry
+from plimsoll.framework import Registry, Status, unschedulable
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE, default_preemption
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
@@ -48,7 +48,7 @@ PODS = st.lists(
 def decided(placed: Any, cpu: str, wishes: dict[str, Any], nominated: str) -> Any:
     """The decision about a pod of priority 7, and why each node refuses it."""
     nodes = [
-        a_node(name, cpu="4", pods="3", labels={"zone": zone, "kubernetes.io/hostname": name})
+        a_node(name, cpu="4", pods=3, labels={"zone": zone, "kubernetes.io/hostname": name})
         for name, zone in NODES
     ]
     pods = [
@@ -85,7 +85,9 @@ def test_a_filter_before_the_sums_is_named_first(monkeypatch: pytest.MonkeyPatch
     """A port that a pod of higher priority holds, on a node that is too small besides."""
     ports = [{"containerPort": 80, "hostPort": 80}]
     amounts = {"requests": {"cpu": "3"}}
-    wishes = {"containers": [{"name": "main", "image": "main:1", "resources": amounts, "ports": ports}]}
+    wishes: dict[str, Any] = {
+        "containers": [{"name": "main", "image": "main:1", "resources": amounts, "ports": ports}]
+    }
     holder = a_pod("holder", priority=10, node="n0", **wishes)
     said = []
     for patched in (False, True):
@@ -100,11 +102,12 @@ def test_a_filter_before_the_sums_is_named_first(monkeypatch: pytest.MonkeyPatch
 
 def test_a_node_that_stays_too_small_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = list[int]()
-    monkeypatch.setattr(
-        default_preemption,
-        "victims_by_trial",
-        lambda _pod, row, *_: tried.append(row) or default_preemption.NO_VICTIMS,
-    )
+
+    def note(_pod: Any, row: int, *_: Any) -> Status:
+        tried.append(row)
+        return unschedulable("tried")
+
+    monkeypatch.setattr(default_preemption, "victims_by_trial", note)
     # On n0 a green pod of higher priority leaves too little; on n1 the lower one is in the way.
     full = [(name, "3", 10, "blue") for name in ("n2", "n3")]
     there = [("n0", "3", 10, "green"), ("n0", "1", 0, "blue"), ("n1", "2", 0, "green"), *full]
