@@ -64,6 +64,12 @@ class Filtered(Struct, frozen=True):
     rows: RowArray
     what_if: TemplateWhatIf | None = None
 
+    def among(self, rows: RowArray) -> RowArray:
+        """Those of some rows, ascending, whose nodes are feasible."""
+        if self.rows is self.cache.feasible:
+            return rows[self.cache.failed[rows] == FEASIBLE]
+        return rows[np.isin(rows, self.rows)]
+
 
 class ProfileScheduler:
     """Schedules the pods of one profile on one cluster, with a cache for each template.

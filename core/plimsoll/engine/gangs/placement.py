@@ -43,7 +43,7 @@ from plimsoll.engine.gangs.topology_domains import (
     shape_of,
 )
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import CycleState, PluginError, PodInfo
+from plimsoll.framework import CycleState, PluginError, PodInfo, PodTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
@@ -334,6 +334,7 @@ class _Twins:
         self._search, self._fork = search, fork
         self._known: dict[int, ProfileScheduler] = {}
         self._firsts: dict[Hashable, PodInfo] = {}  #: members of different shapes
+        self._latest: PodTemplate | None = None
         self._may_share = not (search.is_preempting or search.is_nominated)
 
     def of(self, scheduler: ProfileScheduler) -> ProfileScheduler:
@@ -352,7 +353,10 @@ class _Twins:
 
         Members of an indexed job have labels of their own, and each would be evaluated on all nodes.
         """
-        key = twin.decides_by(pod.template) if self._may_share else None
+        if pod.template is self._latest or not self._may_share:
+            return pod
+        self._latest = pod.template
+        key = twin.decides_by(pod.template)
         if key is None:
             return pod
         key = id(twin), pod.priority, key
@@ -370,7 +374,7 @@ def _filled(filling: Filling, pod: PodInfo, twin: ProfileScheduler, home: BoolAr
     try:
         found = twin.filtered(pod)
         for value in _values(filling, pod):
-            rows = filling.domains.among(value, found.rows)
+            rows = found.among(filling.domains.rows_in(value))
             if len(rows):
                 return choose(twin, pod, found, rows, home)
             filling.refuses(pod, value)
