@@ -1,4 +1,4 @@
-"""What it takes to find places for a whole group: in one rack, in several, and with labels of each member."""
+"""Measures the search for places of a whole group: anywhere, in one rack, in few; with equal members or not."""
 
 import time
 from typing import Annotated

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from plimsoll.devices.fork_bookings import decide_on_fork
 from plimsoll.devices.gang_claims import GangClaims
-from plimsoll.engine.attempt import choose, schedule
+from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gangs.fewer_victims import displace, with_fewer_victims
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
@@ -356,14 +356,13 @@ class _Twins:
         if pod.template is self._latest or not self._may_share:
             return pod
         self._latest = pod.template
-        key = twin.decides_by(pod.template)
-        if key is None:
-            return pod
-        key = id(twin), pod.priority, key
-        first = self._firsts.setdefault(key, pod)
-        if first.template is pod.template:
-            return pod
         try:
+            key = twin.decides_by(pod.template)
+            if key is None:
+                return pod
+            first = self._firsts.setdefault((id(twin), pod.priority, key), pod)
+            if first.template is pod.template:
+                return pod
             return first if twin.refreshed(first).is_local and twin.is_of_no_concern(pod) else pod
         except PluginError:  # the attempt reports it
             return pod
@@ -376,7 +375,9 @@ def _filled(filling: Filling, pod: PodInfo, twin: ProfileScheduler, home: BoolAr
         for value in _values(filling, pod):
             rows = found.among(filling.domains.rows_in(value))
             if len(rows):
-                return choose(twin, pod, found, rows, home)
+                at_home = rows if home is None else rows[home[rows]]
+                best, total = found.cache.best(pod, at_home if len(at_home) else rows)
+                return twin.placed(pod, found, best, total, len(rows))
             filling.refuses(pod, value)
         return schedule(twin, pod, home)
     except PluginError as exc:
