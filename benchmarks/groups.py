@@ -1,4 +1,4 @@
-"""Measures the search for places of a whole group: anywhere, in one rack, in few; with equal members or not."""
+"""Measures the search for places of a whole group: anywhere, in one rack, in few; equal or not."""
 
 import time
 from typing import Annotated

@@ -96,7 +96,8 @@ class Capabilities(Struct, frozen=True, eq=False):
         signed: Plugins that read NODE and whose results are shared by signature.
         by_constraints: Local plugins whose results templates with equal constraints on nodes share.
         labelled: Local plugins that may read more of a pod than its constraints on nodes and its requests.
-        signing: Those among them that say by a signature what they read; they are not in ``labelled``. With their names.
+        signing: Those among them that say by a signature what they read, with their names; they are not in
+            ``labelled``.
         noting: Plugins whose PreFilter is always called.
         normalizing: Score plugins that normalize.
         linear: Filters that read at most sums of requests: linear ones, and those that read NODE.
