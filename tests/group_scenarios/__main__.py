@@ -40,7 +40,7 @@ OPTIONS = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alp
 BEGIN, END = "<!-- table -->", "<!-- end of table -->"
 
 #: Situations that are played concurrently; each has nodes of its own.
-AT_ONCE = 4
+CONCURRENT = 4
 
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
@@ -69,7 +69,7 @@ async def played(
 ) -> dict[str, str]:
     """The outcome of each situation, by title, with one scheduler on a control plane of its own."""
     found: dict[str, str] = {}
-    places = asyncio.Semaphore(AT_ONCE)
+    places = asyncio.Semaphore(CONCURRENT)
 
     async def one(made: Stage, situation: Situation) -> None:
         async with places:

@@ -6,6 +6,7 @@ from group_scenarios.steps import (
     RACK,
     ZONE,
     Situation,
+    Step,
     bound,
     budget,
     delete,
@@ -46,12 +47,11 @@ PART = (pods("l1", cpu="2", priority=10, on="n1"), pods("l2", priority=10, on="n
 MIXED = (pods("v1 v2", priority=5), pods("l1 l2", priority=10), bound("v1 v2 l1 l2"))
 
 
-def victims(least: int, **spec: int | bool) -> tuple[object, ...]:
+def victims(least: int, *, of_pods: int = 10, priority: int = 10, whole: bool = False) -> tuple[Step, ...]:
     """A group of three that fills a node."""
-    priority = int(spec.pop("of_pods", 10))
     return (
-        group("v", least, **{"priority": 10, **spec}),  # type: ignore[arg-type] # mypy: of several types
-        pods("v1 v2 v3", "v", priority=priority),
+        group("v", least, priority=priority, whole=whole),
+        pods("v1 v2 v3", "v", priority=of_pods),
         bound("v1 v2 v3"),
     )
 
@@ -325,13 +325,13 @@ def _situations() -> dict[str, tuple[Situation, ...]]:
             Situation(
                 "Mode PodGroup: the victim group goes whole though one pod would do",
                 THREE,
-                (*victims(3, whole=True), group("g", 1), pods("p1", "g"), bound("p1"), gone("v1 v2 v3")),  # type: ignore[arg-type] # steps
+                (*victims(3, whole=True), group("g", 1), pods("p1", "g"), bound("p1"), gone("v1 v2 v3")),
                 preempt,
             ),
             Situation(
                 "Mode PodGroup of a basic group: likewise",
                 THREE,
-                (*victims(0, whole=True), group("g", 1), pods("p1", "g"), bound("p1"), gone("v1 v2 v3")),  # type: ignore[arg-type] # steps
+                (*victims(0, whole=True), group("g", 1), pods("p1", "g"), bound("p1"), gone("v1 v2 v3")),
                 preempt,
             ),
             Situation(
@@ -343,7 +343,7 @@ def _situations() -> dict[str, tuple[Situation, ...]]:
                     pods("p1", "g", priority=10),
                     bound("p1"),
                     gone("v1 v2 v3"),
-                ),  # type: ignore[arg-type] # steps
+                ),
                 preempt,
             ),
             Situation(
@@ -355,7 +355,7 @@ def _situations() -> dict[str, tuple[Situation, ...]]:
                     pods("p1", "g"),
                     refused("p1"),
                     stay("v1 v2 v3"),
-                ),  # type: ignore[arg-type] # steps
+                ),
                 preempt,
             ),
             Situation(
@@ -376,17 +376,17 @@ def _situations() -> dict[str, tuple[Situation, ...]]:
             Situation(
                 "Mode Pod, minCount 3 of 3: the victim gang keeps minCount or goes whole",
                 THREE,
-                (*victims(3), group("g", 1), pods("p1", "g"), bound("p1"), gone("v1 v2 v3")),  # type: ignore[arg-type] # steps
+                (*victims(3), group("g", 1), pods("p1", "g"), bound("p1"), gone("v1 v2 v3")),
             ),
             Situation(
                 "Mode Pod, minCount 1 of 3: one member goes",
                 THREE,
-                (*victims(1), group("g", 1), pods("p1", "g"), bound("p1"), some(2, "v1 v2 v3")),  # type: ignore[arg-type] # steps
+                (*victims(1), group("g", 1), pods("p1", "g"), bound("p1"), some(2, "v1 v2 v3")),
             ),
             Situation(
                 "A single pod preempts from a group of mode PodGroup: the group goes whole",
                 THREE,
-                (*victims(3, whole=True), pods("p1"), bound("p1"), gone("v1 v2 v3")),  # type: ignore[arg-type] # steps
+                (*victims(3, whole=True), pods("p1"), bound("p1"), gone("v1 v2 v3")),
             ),
             Situation(
                 "The group's priority counts: pods of 10 in a group of 100 preempt pods of 50",

@@ -1,4 +1,4 @@
-"""The steps of a situation: what is made and deleted, and what must then be seen from outside."""
+"""The steps of a situation: objects made and deleted, and the pods and conditions that must then be seen."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def group(
 def pods(
     names: str, group: str = "", *, cpu: str = "1", priority: int = 100, on: str = "", app: str = ""
 ) -> Step:
-    """Make pods in this order, which a group has unless it is ""; ``on`` places them on a node at once."""
+    """Make pods in this order, which a group has unless it is ""; ``on`` names their node."""
 
     async def make(scene: Scene) -> None:
         spec: dict[str, Any] = {"schedulerName": "default-scheduler", "priorityClassName": class_of(priority)}

@@ -12,9 +12,9 @@ Source: kube-scheduler v1.36, ``schedule_one.go``. Differs: all feasible nodes a
 import numpy as np
 
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.scheduler import Filtered, ProfileScheduler
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Code, Diagnosis, Nomination, PluginError, PodInfo, Status
-from plimsoll.model.columns.columns import BoolArray, RowArray
+from plimsoll.model.columns.columns import BoolArray
 
 
 def schedule(scheduler: ProfileScheduler, pod: PodInfo, home: BoolArray | None = None) -> Decision:
@@ -35,26 +35,13 @@ def schedule(scheduler: ProfileScheduler, pod: PodInfo, home: BoolArray | None =
         found = scheduler.filtered(pod, cache)
         if not len(found.rows):
             return scheduler.reject(pod, found)
-        return choose(scheduler, pod, found, found.rows, home)
+        rows = found.rows if home is None else found.rows[home[found.rows]]
+        if not len(rows):
+            rows = found.rows
+        best, total = found.cache.best(pod, rows)
+        return scheduler.placed(pod, found, best, total, len(found.rows))
     except PluginError as exc:
         return scheduler.broken(pod, exc)
-
-
-def choose(
-    scheduler: ProfileScheduler, pod: PodInfo, found: Filtered, rows: RowArray, home: BoolArray | None = None
-) -> Decision:
-    """Place the pod on the best of some feasible nodes; PluginError.
-
-    Args:
-        scheduler: Its profile scores them.
-        pod: The pod.
-        found: Its filter results.
-        rows: The rows of these nodes, at least one. Scores are normalized over them.
-        home: As for :func:`schedule`.
-    """
-    at_home = rows if home is None else rows[home[rows]]
-    best, total = found.cache.best(pod, at_home if len(at_home) else rows)
-    return scheduler.placed(pod, found, best, total, len(rows))
 
 
 def without_nodes(pod: PodInfo) -> Decision:

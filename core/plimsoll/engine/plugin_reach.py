@@ -96,7 +96,8 @@ class Capabilities(Struct, frozen=True, eq=False):
         signed: Plugins that read NODE and whose results are shared by signature.
         by_constraints: Local plugins whose results templates with equal constraints on nodes share.
         labelled: Local plugins that may read more of a pod than its constraints on nodes and its requests.
-        signing: Those among them that say by a signature what they read; they are not in ``labelled``.
+        signing: Those among them that say by a signature what they read, with their names; they are not in
+            ``labelled``.
         noting: Plugins whose PreFilter is always called.
         normalizing: Score plugins that normalize.
         linear: Filters that read at most sums of requests: linear ones, and those that read NODE.
@@ -114,7 +115,7 @@ class Capabilities(Struct, frozen=True, eq=False):
     signed: Mapping[str, NodeSignature]
     by_constraints: frozenset[str]
     labelled: frozenset[str]
-    signing: tuple[NodeSignature, ...]
+    signing: tuple[tuple[str, NodeSignature], ...]
     noting: frozenset[str]
     normalizing: Mapping[str, NormalizingPlugin]
     linear: frozenset[str]
@@ -153,7 +154,7 @@ def capabilities_of(
         and is_local(plugin)
         and not (declares_of(plugin).only_constraints or declares_of(plugin).only_requests)
     ]
-    signing = tuple(each for each in more if isinstance(each, NodeSignature) and each.name in signed)
+    signing = tuple((each.name, signed[each.name]) for each in more if each.name in signed)
     by_port = frozenset(plugin.name for plugin in bind if declares_of(plugin).binds_by_port)
     return Capabilities(
         signed=signed,

@@ -64,6 +64,14 @@ class Filtered(Struct, frozen=True):
     rows: RowArray
     what_if: TemplateWhatIf | None = None
 
+    def among(self, rows: RowArray) -> RowArray:
+        """Those of some rows, ascending, whose nodes are feasible."""
+        if self.rows is self.cache.feasible:
+            feasible: RowArray = rows[self.cache.failed[rows] == FEASIBLE]
+        else:
+            feasible = rows[np.isin(rows, self.rows)]
+        return feasible
+
 
 class ProfileScheduler:
     """Schedules the pods of one profile on one cluster, with a cache for each template.
@@ -168,7 +176,9 @@ class ProfileScheduler:
         capabilities = self.profile.capabilities
         if template.is_heavy or template.shape is None or capabilities.labelled:
             return None
-        signatures = [plugin.signature(template) for plugin in capabilities.signing]
+        signatures = [
+            called(name, "signature", signer.signature, template) for name, signer in capabilities.signing
+        ]
         return None if None in signatures else (template.shape, *signatures)
 
     def is_of_no_concern(self, pod: PodInfo) -> bool:

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from plimsoll.devices.fork_bookings import decide_on_fork
 from plimsoll.devices.gang_claims import GangClaims
-from plimsoll.engine.attempt import choose, schedule
+from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gangs.fewer_victims import displace, with_fewer_victims
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
@@ -43,7 +43,7 @@ from plimsoll.engine.gangs.topology_domains import (
     shape_of,
 )
 from plimsoll.engine.scheduler import ProfileScheduler
-from plimsoll.framework import CycleState, PluginError, PodInfo
+from plimsoll.framework import CycleState, PluginError, PodInfo, PodTemplate
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
@@ -334,6 +334,7 @@ class _Twins:
         self._search, self._fork = search, fork
         self._known: dict[int, ProfileScheduler] = {}
         self._firsts: dict[Hashable, PodInfo] = {}  #: members of different shapes
+        self._latest: PodTemplate | None = None
         self._may_share = not (search.is_preempting or search.is_nominated)
 
     def of(self, scheduler: ProfileScheduler) -> ProfileScheduler:
@@ -352,14 +353,16 @@ class _Twins:
 
         Members of an indexed job have labels of their own, and each would be evaluated on all nodes.
         """
-        key = twin.decides_by(pod.template) if self._may_share else None
-        if key is None:
+        if pod.template is self._latest or not self._may_share:
             return pod
-        key = id(twin), pod.priority, key
-        first = self._firsts.setdefault(key, pod)
-        if first.template is pod.template:
-            return pod
+        self._latest = pod.template
         try:
+            key = twin.decides_by(pod.template)
+            if key is None:
+                return pod
+            first = self._firsts.setdefault((id(twin), pod.priority, key), pod)
+            if first.template is pod.template:
+                return pod
             return first if twin.refreshed(first).is_local and twin.is_of_no_concern(pod) else pod
         except PluginError:  # the attempt reports it
             return pod
@@ -370,9 +373,11 @@ def _filled(filling: Filling, pod: PodInfo, twin: ProfileScheduler, home: BoolAr
     try:
         found = twin.filtered(pod)
         for value in _values(filling, pod):
-            rows = filling.domains.among(value, found.rows)
+            rows = found.among(filling.domains.rows_in(value))
             if len(rows):
-                return choose(twin, pod, found, rows, home)
+                at_home = rows if home is None else rows[home[rows]]
+                best, total = found.cache.best(pod, at_home if len(at_home) else rows)
+                return twin.placed(pod, found, best, total, len(rows))
             filling.refuses(pod, value)
         return schedule(twin, pod, home)
     except PluginError as exc:

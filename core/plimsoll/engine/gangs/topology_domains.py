@@ -127,16 +127,13 @@ class TopologyDomains:
         """Whether a node is in the domain."""
         return value in self.values
 
-    def among(self, value: str, rows: RowArray) -> RowArray:
-        """Those of some rows, ascending, whose nodes are in a domain."""
+    def rows_in(self, value: str) -> RowArray:
+        """The rows of the nodes in a domain, ascending."""
         inside = self._rows.get(value)
         if inside is None:
-            inside = self._rows[value] = np.flatnonzero(
-                self._ids == self._snapshot.label(self.key).find(value)
-            )
-        at = np.searchsorted(rows, inside)
-        at[at == len(rows)] = 0
-        return inside[rows[at] == inside] if len(rows) else rows
+            number = self._snapshot.label(self.key).find(value)
+            inside = self._rows[value] = np.flatnonzero(self._ids == number)
+        return inside
 
     def of(self, rows: Sequence[int]) -> list[str] | None:
         """The domains of these nodes, once each; None if one of them is in no domain."""
