@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release release-check image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -259,11 +259,16 @@ $(SITE): docs/requirements.lock
 presubmit: lint test site ## what CI runs, and mutants of the packages that differ from main: formatting, lint, types, layers, the whole test suite, the site
 	$(MAKE) mutants SINCE=$(SINCE) COUNT=8 SEED=$$(date +%Y%m%d) ARGS="--files 30"
 
-release: $(STAMP) $(TOOLS) ## what a release publishes but for images, in dist: VERSION=0.1.0 [ARGS="--dry-run"]
-	PYTHONPATH=tools $(BIN)/python -m release $(VERSION) dist $(ARGS)
+STATED = $$($(BIN)/python -c "from plimsoll.version import __version__; print(__version__)")
+release: $(STAMP) $(TOOLS) ## what a release publishes but for images, in dist: [VERSION=0.1.0]; with ARGS=--dry-run, images and the archive for krew as well (needs root, mmdebstrap, buildah)
+	PYTHONPATH=tools $(BIN)/python -m release $(or $(VERSION),$(STATED)) dist $(ARGS)
+
+release-check: $(STAMP) $(TOOLS) ## make release ARGS=--dry-run, then install each artefact in a clean place and run it (also needs umoci, crun): [ARGS="-k wheel"]
+	$(MAKE) release ARGS=--dry-run
+	PLIMSOLL_RELEASE=$(CURDIR)/dist $(BIN)/python -m pytest tests/deploy/test_artefacts.py $(ARGS)
 
 wheels: $(STAMP) ## the wheels of all distributions, in dist
-	PYTHONPATH=tools $(BIN)/python -m release $$($(BIN)/python -c "from plimsoll.version import __version__; print(__version__)") dist --dry-run --only-wheels $(ARGS)
+	PYTHONPATH=tools $(BIN)/python -m release $(STATED) dist --dry-run --only-wheels $(ARGS)
 
 CONTENT ?= plimsoll[optimal,devices]
 image: ## build the container image: [IMAGE=plimsoll] [CONTENT=plimsoll] (needs docker)

@@ -52,8 +52,15 @@ def environment(folder: Path) -> dict[str, str]:
 def made(
     folder: Path, out: Path, version: str = __version__, *options: str
 ) -> subprocess.CompletedProcess[str]:
-    """A release by the tools of a folder, a dry run unless options are given."""
-    command = [sys.executable, "-m", "release", version, str(out), *(options or ("--dry-run",))]
+    """A release by the tools of a folder, a dry run without images unless options are given."""
+    command = [
+        sys.executable,
+        "-m",
+        "release",
+        version,
+        str(out),
+        *(options or ("--dry-run", "--without-image")),
+    ]
     return subprocess.run(
         command, cwd=folder, env=environment(folder), capture_output=True, text=True, check=False
     )

@@ -72,19 +72,31 @@ class Operator:
     program: tuple[str, ...] = ("plimsoll",)
     #: An unpacked image, to run it in place of this checkout: ``PLIMSOLL_E2E_BUNDLE`` names it for all tests.
     bundle: Path | None = field(default_factory=lambda: optional_path("PLIMSOLL_E2E_BUNDLE"))
-    _process: Forked | Container | None = None
+    #: The command of another installation, which is run in place of this checkout.
+    command: Path | None = None
+    _process: Forked | Container | subprocess.Popen[bytes] | None = None
 
     def start(self) -> Operator:
         """Start a process; ``until_ready`` waits for it."""
         args = ["run", "--kubeconfig", str(self.kubeconfig), "--bind-address", "127.0.0.1"]
         args += ["--log-format", "text", "--metrics-port", str(self.metrics_port)]
         args += ["--health-port", str(self.health_port), *self.options]
-        if self.bundle is not None:
+        if self.command is not None:
+            with self.log.open("ab") as sink:
+                self._process = subprocess.Popen(
+                    [self.command, *args], stdout=sink, stderr=subprocess.STDOUT, env=self._own_environment()
+                )
+        elif self.bundle is not None:
             with self.log.open("ab") as sink:
                 self._process = self._contained(self.bundle, args, sink)
         else:
             self._process = Forked(*self.program, *args, output=self.log, environment=self.environment)
         return self
+
+    def _own_environment(self) -> dict[str, str]:
+        """This process's, without the folders from which it imports."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        return {**kept, **self.environment}
 
     def _contained(self, bundle: Path, args: list[str], output: IO[bytes]) -> Container:
         """The image as a container, which has the kubeconfig and nothing else of this machine."""

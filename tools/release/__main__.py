@@ -2,7 +2,8 @@
 
 The wheels, the source archive, both charts as archives and OCI layouts, the definitions in one file, the bill
 of materials, release notes and checksums. Times are those of the last commit, so that two runs give the same
-bytes. ``--dry-run`` takes the entries under Unreleased as the notes.
+bytes. ``--dry-run`` takes the entries under Unreleased as the notes, and makes for this architecture what the
+workflow makes by docker: both images as OCI layouts, the archive for krew and its manifest.
 """
 
 import argparse
@@ -12,14 +13,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
 import yaml
 
-from release import charts, notes, wheels
+from release import charts, krew, notes, oci_layout, wheels
 
 ROOT = Path(__file__).parents[2]
+#: What each image holds, by the end of its tag.
+IMAGES = {"": "plimsoll[optimal,devices]", "-minimal": "plimsoll"}
+#: Where the archives of a dry run would be; nothing is there.
+NOWHERE = "https://example.com/plimsoll"
 
 
 def stated_versions() -> dict[str, str]:
@@ -63,6 +69,24 @@ def write_definitions(out: Path) -> None:
     (out / "crds.yaml").write_text("\n---\n".join(parts) + "\n", encoding="utf-8")
 
 
+def build_images(out: Path, version: str) -> None:
+    """Both images of this machine's architecture as ``out/VERSION`` and ``out/VERSION-minimal``; or end."""
+    for variant, content in IMAGES.items():
+        command = [sys.executable, "deploy/image/build.py", str(out / f"{version}{variant}"), content]
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
+        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:  # noqa: S603 - ours
+            sys.exit("the images are not built; --dry-run --without-image makes everything else")
+
+
+def write_krew(out: Path, image: Path, version: str) -> None:
+    """The archive for krew of the image in a layout, and the manifest that names it."""
+    with tempfile.TemporaryDirectory() as root:
+        architecture = oci_layout.unpack(image, Path(root))
+        content = krew.archived(Path(root), epoch())
+    (out / f"{krew.PREFIX}-linux-{architecture}.tar.gz").write_bytes(content)
+    krew.write_manifest(out, version, f"{NOWHERE}/v{version}")
+
+
 def write_checksums(out: Path) -> None:
     """SHA256SUMS of all files, as ``sha256sum --check`` reads it."""
     files = sorted(each for each in out.rglob("*") if each.is_file() and each.name != "SHA256SUMS")
@@ -77,6 +101,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only-wheels", action="store_true")
     parser.add_argument("--dry-run", action="store_true")
+    parser.add_argument(
+        "--without-image", action="store_true", help="of a dry run: no images, nothing for krew"
+    )
     parser.add_argument(
         "--files", default="", help="where the repository's files are seen, such as .../blob/v1.0.0"
     )
@@ -93,8 +120,14 @@ def main() -> None:
             sys.exit(str(exc))
         helm = program("helm")
     out = given.folder.absolute()
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        images = Path(scratch, "images")
+        if is_whole := given.dry_run and not (given.only_wheels or given.without_image):
+            build_images(images, given.version)  # first: what is missing for it is found before anything goes
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
+        if is_whole:
+            shutil.move(images, out / "images")
     wheels.build(ROOT, out, epoch())
     if not given.only_wheels:
         (out / "notes.md").write_text(notes.linked(section, given.files), encoding="utf-8")
@@ -103,6 +136,8 @@ def main() -> None:
         # The programs are there, whatever make makes of their times.
         os.environ["SOURCE_DATE_EPOCH"] = str(epoch())
         run("make", "--old-file=.tools/.installed", "sbom", f"SBOM={out}/plimsoll.cdx.json")
+    if is_whole:
+        write_krew(out, out / "images" / given.version, given.version)
     write_checksums(out)
 
 

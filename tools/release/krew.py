@@ -95,6 +95,17 @@ def manifest(
     return {**template, "spec": {**template["spec"], "version": f"v{version}", "platforms": platforms}}
 
 
+def write_manifest(folder: Path, version: str, address: str) -> None:
+    """Write ``plimsoll.krew.yaml`` for the archives in a folder; see :func:`manifest`."""
+    found = {
+        each.name.removeprefix(f"{PREFIX}-").removesuffix(".tar.gz"): each.read_bytes()
+        for each in folder.glob(f"{PREFIX}-*.tar.gz")
+    }
+    template = yaml.safe_load((REPOSITORY / "contrib/krew/plimsoll.yaml").read_text(encoding="utf-8"))
+    text = yaml.safe_dump(manifest(template, version, address, found), sort_keys=False, width=1000)
+    (folder / "plimsoll.krew.yaml").write_text(text, encoding="utf-8")
+
+
 def main(verb: str, *args: str) -> None:
     """Write the archive or the manifest."""
     if verb == "archive":
@@ -103,13 +114,7 @@ def main(verb: str, *args: str) -> None:
         Path(folder, f"{PREFIX}-{platform}.tar.gz").write_bytes(content)
         return
     folder, version, address = args
-    found = {
-        each.name.removeprefix(f"{PREFIX}-").removesuffix(".tar.gz"): each.read_bytes()
-        for each in Path(folder).glob(f"{PREFIX}-*.tar.gz")
-    }
-    template = yaml.safe_load((REPOSITORY / "contrib/krew/plimsoll.yaml").read_text(encoding="utf-8"))
-    text = yaml.safe_dump(manifest(template, version, address, found), sort_keys=False, width=1000)
-    Path(folder, "plimsoll.krew.yaml").write_text(text, encoding="utf-8")
+    write_manifest(Path(folder), version, address)
 
 
 if __name__ == "__main__":

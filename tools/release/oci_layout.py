@@ -1,10 +1,11 @@
-"""Writes one artefact as an OCI image layout: a folder that oras, skopeo and others push to a registry.
+"""Writes one artefact as an OCI image layout, a folder that oras, skopeo and others push, and unpacks one.
 
 Source: OCI image specification 1.1, image-layout.md and manifest.md.
 """
 
 import hashlib
 import json
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +60,24 @@ def write(
     (layout / "index.json").write_bytes(encoded(index))
     (layout / "oci-layout").write_bytes(encoded({"imageLayoutVersion": "1.0.0"}))
     return str(manifest["digest"])
+
+
+def read(layout: Path, digest: str) -> Any:
+    """A blob's JSON, by its digest."""
+    return json.loads((layout / "blobs" / digest.replace(":", "/")).read_bytes())
+
+
+def unpack(layout: Path, root: Path) -> str:
+    """Unpack the only image of a layout into a folder; its architecture, such as ``amd64``.
+
+    Raises:
+        ValueError: A layer takes files away, which no layer of ours does.
+    """
+    (named,) = json.loads((layout / "index.json").read_bytes())["manifests"]
+    manifest = read(layout, named["digest"])
+    for layer in manifest["layers"]:
+        with tarfile.open(layout / "blobs" / layer["digest"].replace(":", "/")) as archive:
+            if removed := [each for each in archive.getnames() if Path(each).name.startswith(".wh.")]:
+                raise ValueError(f"{layout}: a layer removes {removed[0]}")
+            archive.extractall(root, filter="tar")
+    return str(read(layout, manifest["config"]["digest"])["architecture"])

@@ -1,0 +1,68 @@
+"""The release before: the newest tag before this commit, or a commit that is named, installed beside this one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An installation of some commit.
+
+    Attributes:
+        name: The commit, shortened.
+        root: Its files.
+    """
+
+    name: str
+    root: Path
+
+    @property
+    def command(self) -> Path:
+        """``plimsoll`` of its own environment."""
+        return self.root / ".venv/bin/plimsoll"
+
+    @property
+    def definitions(self) -> Path:
+        """The folder of its custom resource definitions."""
+        return self.root / "crds"
+
+
+def git(*arguments: str) -> str:
+    """What git says of this repository; "" where it refuses."""
+    done = subprocess.run(["git", "-C", ROOT, *arguments], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def before() -> str:
+    """The newest tag of a version before this commit; without one, the last commit with other definitions."""
+    if tag := git("describe", "--tags", "--abbrev=0", "--match=v*", "HEAD^"):
+        return tag
+    return git("log", "-1", "--format=%h", "--first-parent", "--diff-filter=M", "--", "crds") + "^"
+
+
+def installed(commit: str, folder: Path) -> Release:
+    """Install a commit below a folder, with its own locked dependencies; one that is there is taken as it is.
+
+    Raises:
+        SystemExit: There is no such commit, or its ``make setup`` fails.
+    """
+    name = git("rev-parse", "--short=12", f"{commit}^{{commit}}")
+    if not name:
+        raise SystemExit(f"{commit} is no commit of this repository: FROM=<tag or commit>")
+    root = folder / name
+    if not (root / ".venv/.installed").exists():
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir(parents=True)
+        archive = subprocess.Popen(["git", "-C", ROOT, "archive", name], stdout=subprocess.PIPE)
+        with tarfile.open(fileobj=archive.stdout, mode="r|") as files:
+            files.extractall(root, filter="data")
+        if subprocess.run(["make", "-C", root, "setup"], check=False).returncode:
+            raise SystemExit(f"make setup of {name} fails in {root}")
+    return Release(name, root)
