@@ -22,7 +22,7 @@ _BLOB = re.compile(r"/v2/([^/]+)/blobs/sha256:([0-9a-f]{64})")
 
 @contextmanager
 def served(layouts: Path) -> Iterator[str]:
-    """The address of a registry whose repositories are the layouts in a folder, such as ``127.0.0.1:4000``."""
+    """The address, such as ``127.0.0.1:4000``, of a registry of the layouts in a folder."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -34,7 +34,7 @@ def served(layouts: Path) -> Iterator[str]:
             if self.command == "GET":
                 self.wfile.write(content)
 
-        do_HEAD = do_GET
+        do_HEAD = do_GET  # noqa: N815 - the library's name
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -50,7 +50,7 @@ def served(layouts: Path) -> Iterator[str]:
 
 
 def found(layouts: Path, path: str) -> tuple[str, bytes]:
-    """The media type and bytes of a manifest, by its tag or digest, or of a blob; ("", b"") if there is none."""
+    """The media type and bytes of a manifest, by tag or digest, or of a blob; ("", b"") without one."""
     if asked := _MANIFEST.fullmatch(path):
         index = layouts / asked[1] / "index.json"
         for each in json.loads(index.read_bytes())["manifests"] if index.exists() else ():

@@ -21,7 +21,6 @@ COMMITS = {
     "actions/upload-artifact v4.6.2": "ea165f8d65b6e75b540449e92b4886f43607fa02",
     "helm/kind-action v1.12.0": "a1b0e391336a6ee6713a0583f8c6240d70863de3",
     "oras-project/setup-oras v1.2.4": "22ce207df3b08e061f537244349aac6ae1d214f6",
-    "pypa/gh-action-pypi-publish v1.12.4": "76f52bc884231f62b9a034ebfe128415bbaabdfc",
     "sigstore/cosign-installer v3.9.2": "d58896d6a1865668819e1d91763c7751a165e159",
 }
 

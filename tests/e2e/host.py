@@ -75,14 +75,15 @@ class Host:
         for deployment in found:
             namespace, spec = deployment["metadata"]["namespace"], deployment["spec"]["template"]["spec"]
             self._rights = await Rights.read(self.speaker, namespace, spec["serviceAccountName"])
-            wanted = (namespace, deployment["spec"]["replicas"], *spec["containers"][0]["args"][1:])
+            container = spec["containers"][0]
+            wanted = (namespace, container["image"], deployment["spec"]["replicas"], *container["args"][1:])
         if wanted != self._running:
             for operator in self._operators:
                 await operator.stop()
                 self.said.append(operator.said())
             self._operators, self._running = [], wanted
             if wanted:
-                namespace, replicas, *options = wanted
+                namespace, _, replicas, *options = wanted
                 options.append(f"--leader-elect-resource-namespace={namespace}")  # a pod knows its own
                 config = kubeconfig_for(self.folder / "door", entrance.url, self.cluster.token)
                 self._operators = [self.start(config, *options) for _ in range(replicas)]  # type: ignore[call-overload] # the library is untyped

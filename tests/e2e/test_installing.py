@@ -1,8 +1,9 @@
-"""docs/install.md, carried out: each command as it is written, and a cluster that is left as it was found."""
+"""docs/install.md and docs/how-to/upgrade.md, carried out: each command as it is written; nothing is left."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 
 from deploy.tools import ROOT, tool
 from e2e.host import Host
+from e2e.page_shell import execute
 from e2e.polls import eventually
 from e2e.speaker import speaking
 
@@ -122,3 +124,28 @@ async def test_an_installation_comes_works_and_goes_as_the_page_says(
     errors = [line for log in host.said for line in log.splitlines() if '"error"' in line or "[error" in line]
     assert errors == [], "none that an uninstallation causes"
     assert host.tested == ([0] if uses == "helm" else [])
+
+
+async def test_an_upgrade_and_the_way_back_go_as_the_page_says(
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator], tmp_path: Path
+) -> None:
+    """Each new image is a new process; a policy is served before and after, and nothing is forbidden."""
+    cluster = start_roadstead(nodes=2)
+    page = (ROOT / "docs/how-to/upgrade.md").read_text(encoding="utf-8")
+    for folder in ("crds", "deploy", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    async with speaking(cluster.kubeconfig) as speaker:
+        host = Host(speaker, cluster, start_operator, tmp_path)
+        speaker.begin(host.run())
+        cluster.apply(*sorted((ROOT / "crds").glob("*.yaml")))
+        environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+        for argument in ("-k deploy/enforce", "-f examples/scheduler.yaml"):
+            await told(f"{tool('kubectl')} apply {argument}", environment)
+        policy = "schedulingpolicies.plimsoll.dev/scheduler"
+        await told(f"{tool('kubectl')} wait --for=condition=Ready --timeout=120s {policy}", environment)
+
+        await execute(page, tmp_path, kubeconfig=cluster.kubeconfig)
+
+        await eventually(lambda: asyncio.sleep(0, len(host.ran)), (3).__eq__)
+    assert host.refused == set()
+    assert not [line for log in host.said for line in log.splitlines() if "[error" in line]

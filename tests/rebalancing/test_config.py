@@ -68,8 +68,8 @@ async def test_optimal_without_its_solver_is_refused_with_what_to_install(monkey
 
     assert refused.value.reason == "SolverMissing"
     assert str(refused.value) == (
-        "spec.rebalancing.planner: Optimal needs the solver HiGHS, which is not installed; install it with:"
-        " pip install 'plimsoll[optimal]'"
+        "spec.rebalancing.planner: Optimal needs the solver HiGHS, which is not installed; install the"
+        " wheel plimsoll_optimal of the same release"
     )
 
 

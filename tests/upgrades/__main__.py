@@ -1,8 +1,8 @@
 """Upgrades from the release before with work under way, and rolls back: ``make upgrade-check [FROM=COMMIT]``.
 
 Both versions run from environments of their own, against the development cluster over HTTP. The figures are
-printed; what breaks a promise ends it with an AssertionError. ``--record FOLDER`` writes what the older
-version had stored, for the tests of this folder.
+printed; what breaks a promise ends it with an AssertionError. ``--record FILE`` writes what the older version
+had stored at the hand-over, for the test of this folder.
 """
 
 from __future__ import annotations

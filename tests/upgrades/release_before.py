@@ -1,4 +1,4 @@
-"""The release before: the newest tag before this commit, or a commit that is named, installed beside this one."""
+"""The release before: the newest tag before this commit, or what is named, installed beside this one."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class Story:
         return self.scene.rebalancing(STRATEGY, limits=ALL, evictor=selector, **more)
 
     async def trouble(self) -> None:
-        """The node of all pods gets a taint; the only other one does not run pods yet. Moves get under way."""
+        """The node of all pods gets a taint, the next one does not run pods yet: moves get under way."""
         scene = self.scene
         self._round += 1
         old, self._here = self._here, await scene.node(f"next-{self._round}", runs_pods=False)
@@ -128,15 +128,10 @@ class Story:
         await self.scene.until_bound(name)
 
     async def finish(self) -> None:
-        """Pods run on the next node, proposals are approved: all moves end well, each having been made once."""
-        scene = self.scene
-        await scene.run_pods_of(self._here)
-        for record in await scene.records():
-            if record["spec"]["mode"] == "Approve" and record["status"]["phase"] == "Planned":
-                await scene.answer(record)
-        await eventually(
-            self._nodes, lambda nodes: nodes == {app: [self._here] * MOVED[app] for app in MOVED}
-        )
+        """Pods run on the next node, proposals are approved: all moves end well, each made once."""
+        await self.scene.run_pods_of(self._here)
+        expected = {app: [self._here] * replicas for app, replicas in MOVED.items()}
+        await eventually(self._approved, lambda nodes: nodes == expected)
         await eventually(self.under_way, lambda found: not found)
 
     async def open_again(self) -> None:
@@ -146,7 +141,11 @@ class Story:
         await self.scene.speaker.request("DELETE", f"{MAINTENANCES}/{self.scene.name}-kernel")
         await eventually(lambda: taints_of(self.scene, emptied), lambda taints: not taints)
 
-    async def _nodes(self) -> dict[str, list[str]]:
+    async def _approved(self) -> dict[str, list[str]]:
+        """Approve what is proposed; the nodes of each Deployment."""
+        for record in await self.scene.records():
+            if record["spec"]["mode"] == "Approve" and record.get("status", {}).get("phase") == "Planned":
+                await self.scene.answer(record)
         return {app: await self.scene.running(app=app) for app in MOVED}
 
     async def judge(self, before: dict[str, Obj]) -> dict[str, int]:
@@ -163,7 +162,7 @@ class Story:
         moves: Counter[str] = Counter()
         pods: Counter[str] = Counter()
         for record in await self.scene.records():
-            told = [Phase(each["phase"]) for each in record["status"]["transitions"]]
+            told = [Phase(each["phase"]) for each in record.get("status", {}).get("transitions", ())]
             steps = list(zip([None, *told], told, strict=False))
             assert all(may_follow(earlier, later) for earlier, later in steps), told
             if {Phase.EVICTED, Phase.SURGING} & {*told}:

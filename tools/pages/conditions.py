@@ -63,7 +63,7 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
     "SolverMissing": (
         _REJECTED,
         "`planner: Optimal` needs a solver that is not installed; the image has it",
-        "`pip install 'plimsoll[optimal]'`, or another planner",
+        "install the wheel plimsoll_optimal of the same release, or take another planner",
     ),
     "SchedulerNameTaken": (_REJECTED, "an older policy serves the scheduler name", "choose another name"),
     "QueueSortDiffers": (

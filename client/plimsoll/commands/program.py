@@ -28,7 +28,7 @@ def verbs() -> dict[str, tuple[str, str]]:
 def missing() -> str:
     """What to install for further commands; "" if all are there."""
     names = [name for part, name in PARTS.items() if find_spec(part.rpartition(".")[0]) is None]
-    return f"further commands come with {' and '.join(names)}: pip install {' '.join(names)}" if names else ""
+    return f"further commands come with {' and '.join(names)}, of the same release" if names else ""
 
 
 VERBS = verbs()

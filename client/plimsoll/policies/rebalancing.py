@@ -79,7 +79,7 @@ def rebalancing_of(
     if planner is Planner.OPTIMAL and not has_solver():
         raise SolverMissingError(
             f"{WHERE}.planner",
-            f"Optimal needs the solver HiGHS, which is not installed; install it with: {INSTALL_SOLVER}",
+            f"Optimal needs the solver HiGHS, which is not installed; {INSTALL_SOLVER}",
         )
     return RebalancingConfig(
         strategies=[

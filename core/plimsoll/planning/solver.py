@@ -9,8 +9,8 @@ from typing import Any
 #: The group of entry points, and the names in it.
 GROUP, OPTIMAL, SPREAD_REPAIR = "plimsoll.planners", "Optimal", "SpreadRepair"
 
-#: The command that installs them.
-INSTALL_SOLVER = "pip install 'plimsoll[optimal]'"
+#: What brings them. No command by name: an index may have another project of that name.
+INSTALL_SOLVER = "install the wheel plimsoll_optimal of the same release"
 
 
 def has_solver() -> bool:

@@ -26,7 +26,7 @@ def test_proven_leaves_the_exact_repair_out_and_says_so() -> None:
     (remark,) = [said for _, said in made.remarks]
     assert remark == (
         "topology spread: no single move helps any more; moves that help only together were not searched for,"
-        " because the solver is not installed (pip install 'plimsoll[optimal]')"
+        " because the solver is not installed (install the wheel plimsoll_optimal of the same release)"
     )
 
 

@@ -31,7 +31,9 @@ def demo(
     It needs no Kubernetes: cluster and operator run on this machine for about a minute.
     """
     if find_spec(PACKAGE) is None:
-        raise UserError("the demo is not installed; install it with: pip install 'plimsoll[demo]'")
+        raise UserError(
+            "the demo is not installed; install the wheels plimsoll_demo, plimsoll and roadstead of the same release"
+        )
     gc.enable()  # it runs for a minute
     import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep, devices=devices)
 
