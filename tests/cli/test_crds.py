@@ -42,5 +42,5 @@ def test_the_demo_says_what_to_install() -> None:
     said = say("demo")
     assert (said.code, said.err) == (
         1,
-        "error: the demo is not installed; install the wheels plimsoll_demo, plimsoll and roadstead of the same release\n",
+        "error: the demo is not installed; it comes with the wheels plimsoll_demo and roadstead\n",
     )

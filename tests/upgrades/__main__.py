@@ -78,8 +78,8 @@ async def upgraded(old: Release, new: Release, folder: Path) -> None:
                     assert first.terminate() == 0
                     await until_leading(second)
                     await story.finish()
-                    await story.open_again()
                     print(f"up, {old.name} to {new.name}, by SIGTERM:", await story.judge(stored), flush=True)
+                    await story.open_again()
                     await story.trouble()
                     stored = await story.stored()
                     with running(config, old, folder / "third.log") as third:
@@ -91,6 +91,8 @@ async def upgraded(old: Release, new: Release, folder: Path) -> None:
                             await story.judge(stored),
                             flush=True,
                         )
+                        define(config, old)
+                        assert (await story.stored()).keys() >= stored.keys(), "older definitions serve it, too"
                         await story.places_a_pod("back")
                         assert third.terminate() == 0
             await story.scene.end()

@@ -114,12 +114,13 @@ class Story:
         return str(found.get("status", {}).get("phase", ""))
 
     async def stored(self) -> dict[str, Obj]:
-        """All objects of ours, by their paths."""
+        """All objects of ours, by their paths; but for predictions, which later runs take away."""
         found = {}
         for plural, is_namespaced in OURS.items():
             path = self.scene.path(plural, API) if is_namespaced else f"{API}/{plural}"
             for each in await self.scene.items(path):
-                found[f"{path}/{each['metadata']['name']}"] = each
+                if each.get("status", {}).get("phase") != "Predicted":
+                    found[f"{path}/{each['metadata']['name']}"] = each
         return found
 
     async def places_a_pod(self, name: str) -> None:

@@ -32,7 +32,7 @@ def demo(
     """
     if find_spec(PACKAGE) is None:
         raise UserError(
-            "the demo is not installed; install the wheels plimsoll_demo, plimsoll and roadstead of the same release"
+            "the demo is not installed; it comes with the wheels plimsoll_demo and roadstead"
         )
     gc.enable()  # it runs for a minute
     import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep, devices=devices)
