@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release release-check image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-convergence bench-load docs site demo presubmit release release-check upgrade-check image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -266,6 +266,9 @@ release: $(STAMP) $(TOOLS) ## what a release publishes but for images, in dist: 
 release-check: $(STAMP) $(TOOLS) ## make release ARGS=--dry-run, then install each artefact in a clean place and run it (also needs umoci, crun): [ARGS="-k wheel"]
 	$(MAKE) release ARGS=--dry-run
 	PLIMSOLL_RELEASE=$(CURDIR)/dist $(BIN)/python -m pytest tests/deploy/test_artefacts.py $(ARGS)
+
+upgrade-check: $(STAMP) $(TOOLS) ## upgrade from the release before with moves under way, and roll back: [FROM=<tag or commit>] [ARGS="--record FILE"]
+	PYTHONPATH=tools:devcluster/src:tests $(BIN)/python -m upgrades $(if $(FROM),--from $(FROM)) $(ARGS)
 
 wheels: $(STAMP) ## the wheels of all distributions, in dist
 	PYTHONPATH=tools $(BIN)/python -m release $(STATED) dist --dry-run --only-wheels $(ARGS)

@@ -1,4 +1,4 @@
-"""Serves an OCI image layout as a registry on loopback, read only: what ``helm install oci://…`` asks for.
+"""Serves OCI image layouts as a registry on loopback, read only, for ``helm install oci://…``.
 
 Source: OCI distribution specification 1.1, "Pulling manifests" and "Pulling blobs".
 """

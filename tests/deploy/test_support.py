@@ -1,4 +1,4 @@
-"""What the pages claim is supported: docs/support.md against CI and charts; and what is installed by name."""
+"""docs/support.md against CI and the charts; and no page or message installs a wheel of ours from an index."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def test_the_page_leads_to_whom_to_tell(page: str) -> None:
     assert re.search(rf"\]\((\.\./)?{re.escape(page.removeprefix('docs/'))}(#[a-z-]+)?\)", SUPPORT)
 
 
-def test_nothing_of_ours_is_installed_by_name() -> None:
+def test_nothing_of_ours_is_installed_from_an_index() -> None:
     """Indexes have projects of others with such names: neither pages nor messages name one to pip."""
     projects = [ROOT / each / "pyproject.toml" for each in wheels.PROJECTS]
     names = {tomllib.loads(each.read_text())["project"]["name"] for each in projects}
-    by_name = re.compile(rf"pip install [^`\n]*(?<![\w/.,{{-])({'|'.join(map(re.escape, names))})(?![\w./-])")
+    for_pip = re.compile(rf"pip install [^`\n]*(?<![\w/.,{{-])({'|'.join(map(re.escape, names))})(?![\w./-])")
     excused = {"docs/adr/0050-three-front-doors.md", "docs/adr/0060-publishing.md", "docs/install.md"}
     listed = subprocess.run(
         ["git", "ls-files", "*.md", "*.py", "*.yaml", "*.yml", "*.toml", ":!tests"],
@@ -90,11 +90,11 @@ def test_nothing_of_ours_is_installed_by_name() -> None:
     ).stdout.split()
 
     found = {
-        each for each in {*listed} - excused if by_name.search((ROOT / each).read_text(encoding="utf-8"))
+        each for each in {*listed} - excused if for_pip.search((ROOT / each).read_text(encoding="utf-8"))
     }
 
     assert len(names) == len(wheels.PROJECTS)
     assert found == set()
-    assert by_name.search("$ pip install --find-links dist 'plimsoll[demo]'")
-    assert by_name.search("pip install plimsoll-testing")
-    assert not by_name.search("pip install dist/{plimsoll_core,plimsoll}-*.whl")
+    assert for_pip.search("$ pip install --find-links dist 'plimsoll[demo]'")
+    assert for_pip.search("pip install plimsoll-testing")
+    assert not for_pip.search("pip install dist/{plimsoll_core,plimsoll}-*.whl")

@@ -8,6 +8,7 @@ import subprocess
 import yaml
 
 from deploy.tools import ROOT, tool
+from release import krew
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in WORKFLOWS)
@@ -61,6 +62,15 @@ def test_every_target_that_is_called_exists() -> None:
 
     assert called
     assert called <= targets
+
+
+def test_the_archive_for_krew_is_made_of_an_image_with_the_command_line() -> None:
+    """As in a dry run, which ``make release-check`` installs; the operator's image has no commands."""
+    (content, tag) = re.findall(
+        r'make image IMAGE=plimsoll-kubectl CONTENT="(.+)"\n.*docker create (\S+)\)"', TEXT
+    )[0]
+
+    assert (content, tag) == (krew.CONTENT, "plimsoll-kubectl")
 
 
 def test_each_supported_python_runs_what_ci_runs() -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import subprocess
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deploy.tools import tool
 from e2e.operator_process import Operator
@@ -57,8 +58,8 @@ def running(kubeconfig: Path, release: Release, log: Path) -> Iterator[Operator]
     assert not errors, f"{release.name}: {errors[:3]}"
 
 
-async def upgraded(old: Release, new: Release, folder: Path) -> None:
-    """Up politely, down by a crash; print what was kept."""
+async def upgraded(old: Release, new: Release, folder: Path, record: Path | None) -> None:
+    """Up politely, down by a crash; print what was kept, and write what the older version had stored."""
     with processes.running(folder, nodes=0, pod_groups=True) as cluster:
         config = cluster.kubeconfig
         define(config, old)
@@ -68,6 +69,8 @@ async def upgraded(old: Release, new: Release, folder: Path) -> None:
                 await story.begin()
                 await story.trouble()
                 stored = await story.stored()
+                if record is not None:
+                    written(record, old, stored)
                 define(config, new)
                 assert (await story.stored()).keys() >= stored.keys(), (
                     "the new definitions serve what was stored"
@@ -92,10 +95,21 @@ async def upgraded(old: Release, new: Release, folder: Path) -> None:
                             flush=True,
                         )
                         define(config, old)
-                        assert (await story.stored()).keys() >= stored.keys(), "older definitions serve it, too"
+                        assert (await story.stored()).keys() >= stored.keys(), (
+                            "older definitions serve it, too"
+                        )
                         await story.places_a_pod("back")
                         assert third.terminate() == 0
             await story.scene.end()
+
+
+def written(record: Path, release: Release, stored: dict[str, Any]) -> None:
+    """Write stored objects as tests/upgrades/test_stored_objects.py reads them."""
+    objects = list(stored.values())
+    for each in objects:
+        each["metadata"].pop("managedFields", None)
+    content = {"release": release.name, "objects": objects}
+    record.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def main() -> None:
@@ -109,12 +123,13 @@ def main() -> None:
     parser.add_argument(
         "--kept", type=Path, default=ROOT / "build/upgrades", help="where releases are installed"
     )
+    parser.add_argument("--record", type=Path, help="a file for what the older version has stored")
     chosen = parser.parse_args()
     old = installed(chosen.older or before(), chosen.kept)
     new = Release(git("rev-parse", "--short=12", "HEAD"), ROOT)
     folder = Path(tempfile.mkdtemp(prefix="plimsoll-upgrade-"))
     print(f"logs are in {folder}", flush=True)
-    asyncio.run(upgraded(old, new, folder))
+    asyncio.run(upgraded(old, new, folder, chosen.record))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The release before: the newest tag before this commit, or what is named, installed beside this one."""
+"""Installs the release before: the newest tag before this commit, or a named commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An upgrade with work under way, and the way back: what every moment must keep.
+"""Plays an upgrade with work under way, and the way back, and judges what was kept.
 
 The scene has one of each kind of ours, records that are over, proposals that wait for an answer, moves whose
 replacement does not run yet, a surge under way and a node that is being emptied. Then the definitions are
@@ -158,7 +158,8 @@ class Story:
         """
         after = await self.stored()
         assert before.keys() <= after.keys(), f"lost: {before.keys() - after.keys()}"
-        unlike = [path for path, each in before.items() if each["spec"] != after[path]["spec"]]
+        changed = {path: (each["spec"], after[path]["spec"]) for path, each in before.items()}
+        unlike = {path: pair for path, pair in changed.items() if _asked(pair[0]) != _asked(pair[1])}
         assert not unlike, f"other specs than before: {unlike}"
         moves: Counter[str] = Counter()
         pods: Counter[str] = Counter()
@@ -187,6 +188,11 @@ class Story:
                     self.seen.setdefault(app, set()).add(meta["uid"])
                 if node := event["object"]["spec"].get("nodeName"):
                     self.places.setdefault(meta["uid"], set()).add(node)
+
+
+def _asked(spec: Obj) -> Obj:
+    """What a spec asks for, without what the operator keeps of a surge while it goes on."""
+    return {name: value for name, value in spec.items() if name != "surge"}
 
 
 async def until_leading(operator: Operator) -> None:

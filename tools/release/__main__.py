@@ -69,13 +69,12 @@ def write_definitions(out: Path) -> None:
     (out / "crds.yaml").write_text("\n---\n".join(parts) + "\n", encoding="utf-8")
 
 
-def build_images(out: Path, version: str) -> None:
-    """Both images of this machine's architecture as ``out/VERSION`` and ``out/VERSION-minimal``; or end."""
-    for variant, content in IMAGES.items():
-        command = [sys.executable, "deploy/image/build.py", str(out / f"{version}{variant}"), content]
-        environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
-        if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:  # noqa: S603 - ours
-            sys.exit("the images are not built; --dry-run --without-image makes everything else")
+def build_image(layout: Path, content: str) -> None:
+    """Build an image of this machine's architecture as a layout, without a registry; or end."""
+    command = [sys.executable, "deploy/image/build.py", str(layout), content]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch())}
+    if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:  # noqa: S603 - ours
+        sys.exit("no image is built; --dry-run --without-image makes everything else")
 
 
 def write_krew(out: Path, image: Path, version: str) -> None:
@@ -120,14 +119,18 @@ def main() -> None:
             sys.exit(str(exc))
         helm = program("helm")
     out = given.folder.absolute()
+    is_whole = given.dry_run and not (given.only_wheels or given.without_image)
     with tempfile.TemporaryDirectory() as scratch:
         images = Path(scratch, "images")
-        if is_whole := given.dry_run and not (given.only_wheels or given.without_image):
-            build_images(images, given.version)  # first: what is missing for it is found before anything goes
+        if is_whole:  # first: what is missing for it is found before anything goes
+            for variant, content in IMAGES.items():
+                build_image(images / f"{given.version}{variant}", content)
+            build_image(Path(scratch, "kubectl"), krew.CONTENT)
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         if is_whole:
             shutil.move(images, out / "images")
+            write_krew(out, Path(scratch, "kubectl"), given.version)
     wheels.build(ROOT, out, epoch())
     if not given.only_wheels:
         (out / "notes.md").write_text(notes.linked(section, given.files), encoding="utf-8")
@@ -136,8 +139,6 @@ def main() -> None:
         # The programs are there, whatever make makes of their times.
         os.environ["SOURCE_DATE_EPOCH"] = str(epoch())
         run("make", "--old-file=.tools/.installed", "sbom", f"SBOM={out}/plimsoll.cdx.json")
-    if is_whole:
-        write_krew(out, out / "images" / given.version, given.version)
     write_checksums(out)
 
 

@@ -3,9 +3,9 @@
     python -m release.krew archive ROOT linux-amd64 FOLDER
     python -m release.krew manifest FOLDER 1.2.0 ADDRESS
 
-ROOT is an image's root file system; an archive of it runs on any Linux of the architecture, for it brings its
-own interpreter and C library. The manifest is contrib/krew/plimsoll.yaml with those platforms that have an
-archive in FOLDER.
+ROOT is the root file system of an image with the command line, which the operator's image does not have
+(CONTENT). An archive of it runs on any Linux of the architecture, for it brings its own interpreter and
+C library. The manifest is contrib/krew/plimsoll.yaml with those platforms that have an archive in FOLDER.
 """
 
 import hashlib
@@ -22,6 +22,8 @@ from release.archives import packed
 
 REPOSITORY = Path(__file__).parents[2]
 PREFIX = "kubectl-plimsoll"
+#: What that image holds (deploy/image/assemble.py): the command line, and what it loads where it is there.
+CONTENT = "kubectl-plimsoll plimsoll-optimal plimsoll-core[devices]"
 LAUNCHER = """\
 #!/bin/sh
 # Runs plimsoll with the interpreter and the libraries of this archive.

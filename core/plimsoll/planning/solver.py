@@ -9,7 +9,7 @@ from typing import Any
 #: The group of entry points, and the names in it.
 GROUP, OPTIMAL, SPREAD_REPAIR = "plimsoll.planners", "Optimal", "SpreadRepair"
 
-#: What brings them. No command by name: an index may have another project of that name.
+#: What brings them. No command of pip: an index may have another project that is called so.
 INSTALL_SOLVER = "install the wheel plimsoll_optimal of the same release"
 
 

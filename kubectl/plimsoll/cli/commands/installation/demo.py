@@ -31,9 +31,7 @@ def demo(
     It needs no Kubernetes: cluster and operator run on this machine for about a minute.
     """
     if find_spec(PACKAGE) is None:
-        raise UserError(
-            "the demo is not installed; it comes with the wheels plimsoll_demo and roadstead"
-        )
+        raise UserError("the demo is not installed; it comes with the wheels plimsoll_demo and roadstead")
     gc.enable()  # it runs for a minute
     import_module(f"{PACKAGE}.__main__").main(nodes=nodes, seed=seed, trace=trace, keep=keep, devices=devices)
 

@@ -1,0 +1,92 @@
+"""Objects that the release before had stored are served and read by this version, whole.
+
+``make upgrade-check ARGS="--record tests/upgrades/release_before.json"`` records it at a hand-over: finished
+and open records, a surge and a node maintenance under way, policies with statuses, a group, a rule.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from e2e.conftest import define
+from e2e.speaker import MERGE, speaking
+from plimsoll.api.v1alpha1 import KINDS
+
+if TYPE_CHECKING:
+    from roadstead.pytest_plugin import StartRoadstead
+
+Obj = dict[str, Any]
+STORED: list[Obj] = json.loads(Path(__file__).with_name("release_before.json").read_text())["objects"]
+MODELS = {each.definition.kind: each for each in KINDS}
+#: What an API server sets itself.
+OWN = {"uid", "resourceVersion", "creationTimestamp", "generation"}
+
+
+def test_it_has_one_of_each_kind_and_work_under_way() -> None:
+    """So that the tests below are about something."""
+    phases = Counter(each["status"]["phase"] for each in STORED if each["kind"] == "Eviction")
+
+    assert {each["kind"] for each in STORED} == MODELS.keys()
+    assert {"Evicted", "Surging", "Planned"} <= phases.keys()
+    assert [each["status"]["phase"] for each in STORED if each["kind"] == "NodeMaintenance"] == ["Draining"]
+
+
+async def test_these_definitions_serve_it_and_drop_nothing(start_roadstead: StartRoadstead) -> None:
+    """Each object with its status is accepted, and comes back as it was."""
+    cluster = start_roadstead(controllers=False, kubelets=False)
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        for namespace in {each["metadata"].get("namespace") for each in STORED} - {None}:
+            (
+                await speaker.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
+            ).accepted()
+        for stored in STORED:
+            definition = MODELS[stored["kind"]].definition
+            meta = {name: value for name, value in stored["metadata"].items() if name not in OWN}
+            below = f"namespaces/{meta['namespace']}/" if "namespace" in meta else ""
+            path = f"/apis/plimsoll.dev/v1alpha1/{below}{definition.plural}"
+            (
+                await speaker.request("POST", path, {**stored, "metadata": meta}, fieldValidation="Strict")
+            ).accepted()
+            path = f"{path}/{meta['name']}"
+            change = {"status": stored.get("status", {})}
+            (await speaker.request("PATCH", f"{path}/status", change, sends=MERGE)).accepted()
+
+            found = (await speaker.request("GET", path)).accepted()
+
+            assert found["spec"] == stored["spec"], path
+            assert found.get("status", {}) == stored.get("status", {}), path
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_this_operator_reads_it_and_drops_nothing(kind: str) -> None:
+    """Every field of what was stored is in what its model says again."""
+    for stored in (each for each in STORED if each["kind"] == kind):
+        read = MODELS[kind].model_validate(stored).model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+        for part in ("spec", "status"):
+            assert missing(stored.get(part, {}), read.get(part, {})) == [], stored["metadata"]["name"]
+
+
+def missing(stored: Any, read: Any, path: str = "") -> list[str]:
+    """The fields of a stored value that the value which was read lacks."""
+    if isinstance(stored, dict):
+        pairs = [(f"{path}.{name}", value, (read or {}).get(name)) for name, value in stored.items()]
+    elif isinstance(stored, list):
+        pairs = [(f"{path}[{at}]", each, (read or [])[at : at + 1] or None) for at, each in enumerate(stored)]
+        pairs = [(where, each, other[0] if other else None) for where, each, other in pairs]
+    else:
+        return [path] if stored is not None and read is None else []
+    return [each for where, value, other in pairs for each in missing(value, other, where)]
+
+
+def test_a_field_that_is_not_read_is_found() -> None:
+    """The comparison sees what a model would drop."""
+    assert missing({"a": [{"b": 1}, {"c": 2}]}, {"a": [{"b": 1}, {}]}) == [".a[1].c"]
+    assert missing({"a": {"b": "x"}}, {}) == [".a.b"]
+    assert missing({"a": 1}, {"a": 2}) == []
