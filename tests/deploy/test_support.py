@@ -1,4 +1,4 @@
-"""docs/support.md against CI and the charts; and no page or message installs a wheel of ours from an index."""
+"""Holds docs/support.md against CI and charts, and all pages against wheels of ours from an index."""
 
 from __future__ import annotations
 

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from e2e.node_maintenances import MAINTENANCES, maintenance
+from e2e.node_maintenances import MAINTENANCES, maintenance, until_phase
 from e2e.polls import eventually
 from e2e.scene import FINISHED
-from e2e.stories import taints_of
+from e2e.test_node_maintenance import until_open
 from plimsoll.api.v1alpha1.eviction_phases import Phase, may_follow
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
@@ -97,7 +99,7 @@ class Story:
         await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
         if self._round == 1:
             await maintenance(scene, f"{scene.name}-emptied")
-            await eventually(self.maintained, lambda phase: phase == "Draining")
+            await until_phase(scene, f"{MAINTENANCES}/{scene.name}-kernel", "Draining")
             await scene.policy(self._policy("kept", mode="DryRun"), "predicted")
             await scene.policy(self._policy("web"), "moving")
             await scene.policy(self._policy("single", surge=True), "surging")
@@ -107,11 +109,6 @@ class Story:
     async def under_way(self) -> set[str]:
         """The phases of records that are not over."""
         return {*await self.scene.phases()} - FINISHED
-
-    async def maintained(self) -> str:
-        """The phase of the NodeMaintenance."""
-        (found,) = await self.scene.items(MAINTENANCES)
-        return str(found.get("status", {}).get("phase", ""))
 
     async def stored(self) -> dict[str, Obj]:
         """All objects of ours, by their paths; but for predictions, which later runs take away."""
@@ -138,9 +135,9 @@ class Story:
     async def open_again(self) -> None:
         """The node is empty; without the NodeMaintenance it is open again."""
         emptied = f"{self.scene.name}-emptied"
-        await eventually(self.maintained, lambda phase: phase == "Drained")
+        await until_phase(self.scene, f"{MAINTENANCES}/{self.scene.name}-kernel", "Drained")
         await self.scene.speaker.request("DELETE", f"{MAINTENANCES}/{self.scene.name}-kernel")
-        await eventually(lambda: taints_of(self.scene, emptied), lambda taints: not taints)
+        await until_open(self.scene, emptied)
 
     async def _approved(self) -> dict[str, list[str]]:
         """Approve what is proposed; the nodes of each Deployment."""
@@ -181,6 +178,14 @@ class Story:
         }
 
     async def _watch(self, version: str) -> None:
+        last = version
+        while True:  # a connection lasts five minutes at most
+            with suppress(TimeoutError):
+                async for last in self._watched(last):  # noqa: B007 - where the next connection begins
+                    pass
+
+    async def _watched(self, version: str) -> AsyncIterator[str]:
+        """Note what pods are seen, and where; the version of each event."""
         async with aclosing(self.scene.speaker.watch(self.scene.path("pods"), version)) as events:  # type: ignore[type-var] # known in this test
             async for event in events:
                 meta = event["object"]["metadata"]
@@ -188,6 +193,7 @@ class Story:
                     self.seen.setdefault(app, set()).add(meta["uid"])
                 if node := event["object"]["spec"].get("nodeName"):
                     self.places.setdefault(meta["uid"], set()).add(node)
+                yield meta["resourceVersion"]
 
 
 def _asked(spec: Obj) -> Obj:

@@ -23,7 +23,7 @@ from release.archives import packed
 REPOSITORY = Path(__file__).parents[2]
 PREFIX = "kubectl-plimsoll"
 #: What that image holds (deploy/image/assemble.py): the command line, and what it loads where it is there.
-CONTENT = "kubectl-plimsoll plimsoll-optimal plimsoll-core[devices]"
+CONTENT = "kubectl-plimsoll plimsoll-core[devices] plimsoll-optimal"
 LAUNCHER = """\
 #!/bin/sh
 # Runs plimsoll with the interpreter and the libraries of this archive.
