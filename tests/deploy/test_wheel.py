@@ -36,6 +36,8 @@ HOLDS = {
     "plimsoll_testing": ("testing", "plimsoll"),
     "roadstead": ("devcluster/src", "roadstead"),
 }
+#: The version of each wheel.
+VERSIONS = dict.fromkeys((*HOLDS, "plimsoll_demo"), __version__)
 #: What the operator and the command line stand on.
 BELOW = ("plimsoll_core", "plimsoll_client")
 
@@ -170,8 +172,31 @@ def test_the_operator_needs_no_templates(operator: Path) -> None:
 def requirements(name: str) -> list[str]:
     """What a wheel requires without extras."""
     with zipfile.ZipFile(released_wheel(name)) as archive:
-        text = archive.read(f"{name}-{__version__}.dist-info/METADATA")
+        text = archive.read(f"{name}-{VERSIONS[name]}.dist-info/METADATA")
     return [each for each in message_from_bytes(text).get_all("Requires-Dist", []) if "extra ==" not in each]
+
+
+def shown_installations() -> dict[str, set[str]]:
+    """The names of the wheels in each ``pip install dist/…`` of the README, by the line."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.findall(r"pip install ([^`]*dist/(?:\{([^}]+)\}|(\w+))-\*\.whl[^`]*)`", text)
+    return {line: {*(several or one).split(",")} for line, several, one in found}
+
+
+@pytest.mark.parametrize("line", shown_installations())
+def test_the_readme_names_all_wheels_of_ours_that_an_installation_requires(line: str) -> None:
+    """None is looked for in an index, where a project of others may have its name."""
+    named, wanted = shown_installations()[line], set()
+    waiting = sorted(named)
+    while waiting:
+        ours = {re.split("[=<>\\[]", each)[0].replace("-", "_") for each in requirements(waiting.pop())} & {
+            *VERSIONS
+        }
+        waiting += ours - wanted
+        wanted |= ours
+
+    assert wanted <= named
+    assert len(shown_installations()) >= 5
 
 
 def test_the_command_line_runs_without_the_operator(command_line: Path, tmp_path: Path) -> None:

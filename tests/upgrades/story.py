@@ -20,8 +20,6 @@ from e2e.test_node_maintenance import until_open
 from plimsoll.api.v1alpha1.eviction_phases import Phase, may_follow
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from e2e.operator_process import Operator
     from e2e.scene import Obj, Scene
 
@@ -73,10 +71,8 @@ class Story:
         await scene.deployment("moored", MOORED)
         await scene.change_node(f"{scene.name}-emptied", {"spec": {"unschedulable": True}})
         await scene.change_node(self._here, {"spec": {"unschedulable": None}})
-        for name, replicas in (*MOVED.items(), ("kept", 1)):
-            await scene.deployment(name, replicas)
-        await scene.change_node(f"{scene.name}-emptied", {"spec": {"unschedulable": None}})
-        await scene.budget("web", "web", minAvailable=2)
+        await scene.deployment("kept", 1, {"role": "kept"})
+        await scene.budget("web", "web-1", minAvailable=2)
         await scene.make(
             scene.path("rebalancingrules", API),
             {
@@ -87,17 +83,26 @@ class Story:
             },
         )
 
-    def _policy(self, app: str, **more: Any) -> Obj:
-        selector = {"labelSelector": {"matchLabels": {"app": app}}}
+    def _policy(self, role: str, **more: Any) -> Obj:
+        selector = {"labelSelector": {"matchLabels": {"role": role}}}
         return self.scene.rebalancing(STRATEGY, limits=ALL, evictor=selector, **more)
 
     async def trouble(self) -> None:
-        """The node of all pods gets a taint, the next one does not run pods yet: moves get under way."""
+        """The nodes of new pods get a taint, the next one does not run pods yet: moves get under way.
+
+        New pods each time, for a pod that has moved rests, also under the other version.
+        """
         scene = self.scene
         self._round += 1
+        for role, replicas in MOVED.items():
+            await scene.deployment(f"{role}-{self._round}", replicas, {"role": role})
         old, self._here = self._here, await scene.node(f"next-{self._round}", runs_pods=False)
-        await scene.change_node(old, {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}})
-        if self._round == 1:
+        gone = {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}}
+        await scene.change_node(old, gone)
+        if self._round > 1:
+            await scene.change_node(f"{scene.name}-emptied", gone)
+        else:
+            await scene.change_node(f"{scene.name}-emptied", {"spec": {"unschedulable": None}})
             await maintenance(scene, f"{scene.name}-emptied")
             await until_phase(scene, f"{MAINTENANCES}/{scene.name}-kernel", "Draining")
             await scene.policy(self._policy("kept", mode="DryRun"), "predicted")
@@ -128,7 +133,7 @@ class Story:
     async def finish(self) -> None:
         """Pods run on the next node, proposals are approved: all moves end well, each made once."""
         await self.scene.run_pods_of(self._here)
-        expected = {app: [self._here] * replicas for app, replicas in MOVED.items()}
+        expected = {role: [self._here] * replicas for role, replicas in MOVED.items()}
         await eventually(self._approved, lambda nodes: nodes == expected)
         await eventually(self.under_way, lambda found: not found)
 
@@ -144,7 +149,7 @@ class Story:
         for record in await self.scene.records():
             if record["spec"]["mode"] == "Approve" and record.get("status", {}).get("phase") == "Planned":
                 await self.scene.answer(record)
-        return {app: await self.scene.running(app=app) for app in MOVED}
+        return {role: await self.scene.running(app=f"{role}-{self._round}") for role in MOVED}
 
     async def judge(self, before: dict[str, Obj]) -> dict[str, int]:
         """Compare with what was stored, and count; the figures, by what they count.
@@ -166,10 +171,12 @@ class Story:
             assert all(may_follow(earlier, later) for earlier, later in steps), told
             if {Phase.EVICTED, Phase.SURGING} & {*told}:
                 pods[record["spec"]["pod"]["uid"]] += 1
-                moves[record["spec"]["pod"]["name"].partition("-")[0]] += 1
+                moves[record["spec"]["pod"]["name"].rsplit("-", 2)[0]] += 1
         assert set(pods.values()) == {1}, f"moved twice: {pods}"
         assert all(len(places) == 1 for places in self.places.values()), "a pod had two nodes"
-        made = {app: len(self.seen[app]) - replicas for app, replicas in {**MOVED, "moored": MOORED}.items()}
+        rounds = range(1, self._round + 1)
+        wanted = {"moored": MOORED, **{f"{role}-{each}": MOVED[role] for role in MOVED for each in rounds}}
+        made = {app: len(self.seen[app]) - replicas for app, replicas in wanted.items()}
         assert made == {app: moves[app] for app in made}, f"new pods {made}, moves that are recorded {moves}"
         return {
             "objects": len(before),
@@ -178,22 +185,20 @@ class Story:
         }
 
     async def _watch(self, version: str) -> None:
-        last = version
+        path = self.scene.path("pods")
         while True:  # a connection lasts five minutes at most
             with suppress(TimeoutError):
-                async for last in self._watched(last):  # noqa: B007 - where the next connection begins
-                    pass
+                async with aclosing(self.scene.speaker.watch(path, version)) as events:  # type: ignore[type-var] # known in this test
+                    async for event in events:
+                        self._note(event["object"])
+                        version = event["object"]["metadata"]["resourceVersion"]
 
-    async def _watched(self, version: str) -> AsyncIterator[str]:
-        """Note what pods are seen, and where; the version of each event."""
-        async with aclosing(self.scene.speaker.watch(self.scene.path("pods"), version)) as events:  # type: ignore[type-var] # known in this test
-            async for event in events:
-                meta = event["object"]["metadata"]
-                if app := meta.get("labels", {}).get("app"):
-                    self.seen.setdefault(app, set()).add(meta["uid"])
-                if node := event["object"]["spec"].get("nodeName"):
-                    self.places.setdefault(meta["uid"], set()).add(node)
-                yield meta["resourceVersion"]
+    def _note(self, pod: Obj) -> None:
+        uid = pod["metadata"]["uid"]
+        if app := pod["metadata"].get("labels", {}).get("app"):
+            self.seen.setdefault(app, set()).add(uid)
+        if node := pod["spec"].get("nodeName"):
+            self.places.setdefault(uid, set()).add(node)
 
 
 def _asked(spec: Obj) -> Obj:
