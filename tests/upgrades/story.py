@@ -72,7 +72,6 @@ class Story:
         await scene.change_node(f"{scene.name}-emptied", {"spec": {"unschedulable": True}})
         await scene.change_node(self._here, {"spec": {"unschedulable": None}})
         await scene.deployment("kept", 1, {"role": "kept"})
-        await scene.budget("web", "web-1", minAvailable=2)
         await scene.make(
             scene.path("rebalancingrules", API),
             {
@@ -96,6 +95,7 @@ class Story:
         self._round += 1
         for role, replicas in MOVED.items():
             await scene.deployment(f"{role}-{self._round}", replicas, {"role": role})
+        await scene.budget(f"web-{self._round}", f"web-{self._round}", minAvailable=2)
         old, self._here = self._here, await scene.node(f"next-{self._round}", runs_pods=False)
         gone = {"spec": {"taints": [{"key": "gone", "effect": "NoSchedule"}]}}
         await scene.change_node(old, gone)

@@ -18,6 +18,7 @@ START = "docs/README.md"
 OTHERS = {
     "SECURITY.md": "project/security.md",
     "SCOPE.md": "project/scope.md",
+    "ADOPTERS.md": "project/adopters.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "devcluster/README.md": "project/devcluster.md",
