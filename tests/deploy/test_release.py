@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.installation import link, required
+from deploy.layout_registry import served
 from deploy.released import AGAIN, FIRST, made, released
 from deploy.tools import ROOT, tool
 from plimsoll.version import __version__
@@ -141,6 +142,16 @@ def test_what_is_there_stays_when_there_are_no_notes(tmp_path: Path) -> None:
     assert kept.exists()
 
 
+def test_a_dry_run_of_the_stated_version_needs_no_argument() -> None:
+    """And is whole; images are left out only on request."""
+    told = subprocess.run(
+        ["make", "-n", "release", "ARGS=--dry-run"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert "__version__" in told.stdout
+    assert told.stdout.strip().endswith("dist --dry-run")
+
+
 def test_a_stranger_installs_the_wheel(dist: Path, tmp_path: Path) -> None:
     """In an environment that has what the wheel requires and nothing else, as pip finds; the command runs."""
     venv.create(tmp_path / "venv", symlinks=True)
@@ -180,22 +191,15 @@ def test_a_stranger_installs_the_wheel(dist: Path, tmp_path: Path) -> None:
 
 
 def test_a_stranger_installs_the_chart(dist: Path, start_roadstead: StartRoadstead) -> None:
-    """From its archive, into a cluster that has none of our kinds: it brings the definitions."""
+    """From its layout, as from a registry, into a cluster without our kinds: it brings the definitions."""
     cluster = start_roadstead(nodes=0)
-    archive = dist / f"plimsoll-{VERSION}.tgz"
-    with tarfile.open(archive) as opened:
+    with tarfile.open(dist / f"plimsoll-{VERSION}.tgz") as opened:
         assert not [each.name for each in opened if not each.isfile()]
     common = ["--kubeconfig", str(cluster.kubeconfig)]
-    install = [
-        tool("helm"),
-        "install",
-        "plimsoll",
-        str(archive),
-        "--namespace",
-        "plimsoll",
-        "--create-namespace",
-    ]
-    done = subprocess.run([*install, *common], capture_output=True, text=True, check=False)
+    with served(dist / "oci") as registry:
+        install = [tool("helm"), "install", "plimsoll", f"oci://{registry}/plimsoll", "--plain-http"]
+        install += ["--version", VERSION, "--namespace", "plimsoll", "--create-namespace", *common]
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
     listed = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import tarfile
@@ -111,6 +112,31 @@ def test_a_layout_names_its_blobs_by_content(tmp_path: Path) -> None:
         content = (tmp_path / "blobs/sha256" / part["digest"].removeprefix("sha256:")).read_bytes()
         assert hashlib.sha256(content).hexdigest() == part["digest"].removeprefix("sha256:")
         assert len(content) == part["size"]
+
+
+def layout_of(folder: Path, *names: str) -> Path:
+    """The layout of an image with one layer of empty files."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w:gz") as archive:
+        for name in names:
+            archive.addfile(tarfile.TarInfo(name))
+    config = ("application/vnd.oci.image.config.v1+json", {"architecture": "arm64"})
+    content = ("application/vnd.oci.image.layer.v1.tar+gzip", layer.getvalue())
+    oci_layout.write(folder, "1.2.0", config, content, {})
+    return folder
+
+
+def test_an_image_is_unpacked_from_its_layout(tmp_path: Path) -> None:
+    """All its files; a layer that takes some away, which none of ours does, is refused."""
+    layout = layout_of(tmp_path / "layout", "usr/bin/python3.11", "etc/hosts")
+
+    assert oci_layout.unpack(layout, tmp_path / "root") == "arm64"
+    files = {
+        str(each.relative_to(tmp_path / "root")) for each in (tmp_path / "root").rglob("*") if each.is_file()
+    }
+    assert files == {"usr/bin/python3.11", "etc/hosts"}
+    with pytest.raises(ValueError, match=r"removes etc/\.wh\.hosts"):
+        oci_layout.unpack(layout_of(tmp_path / "other", "etc/.wh.hosts"), tmp_path / "second")
 
 
 def test_the_manifest_for_krew_has_the_platforms_that_were_built() -> None:
