@@ -21,7 +21,7 @@ from e2e.operator_process import Operator
 from e2e.scene import Scene
 from e2e.speaker import speaking
 from roadstead import processes
-from upgrades.release_before import ROOT, Release, before, git, installed
+from upgrades.release_before import ROOT, Release, before, defaults_of, git, installed
 from upgrades.story import Story, until_leading
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def written(record: Path, release: Release, stored: dict[str, Any]) -> None:
     objects = list(stored.values())
     for each in objects:
         each["metadata"].pop("managedFields", None)
-    content = {"release": release.name, "objects": objects}
+    content = {"release": release.name, "defaults": defaults_of(release.definitions), "objects": objects}
     record.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 

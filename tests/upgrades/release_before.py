@@ -7,6 +7,9 @@ import subprocess
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +35,27 @@ class Release:
     def definitions(self) -> Path:
         """The folder of its custom resource definitions."""
         return self.root / "crds"
+
+
+def defaults_of(definitions: Path) -> list[str]:
+    """Where definitions have defaults: the API server adds these fields to each object that it reads."""
+    found = []
+    for file in sorted(definitions.glob("*.yaml")):
+        definition = yaml.load(file.read_text(encoding="utf-8"), yaml.CSafeLoader)["spec"]
+        for version in definition["versions"]:
+            schema = version["schema"]["openAPIV3Schema"]
+            found += _defaulted(schema, f"{definition['names']['kind']} {version['name']} ")
+    return found
+
+
+def _defaulted(schema: dict[str, Any], path: str) -> list[str]:
+    found = [path] if "default" in schema else []
+    for name, field in schema.get("properties", {}).items():
+        found += _defaulted(field, f"{path}.{name}")
+    for inner in ("items", "additionalProperties"):
+        if isinstance(schema.get(inner), dict):
+            found += _defaulted(schema[inner], f"{path}[]")
+    return found
 
 
 def git(*arguments: str) -> str:

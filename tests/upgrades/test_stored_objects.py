@@ -16,12 +16,14 @@ import pytest
 from e2e.conftest import define
 from e2e.speaker import MERGE, speaking
 from plimsoll.api.v1alpha1 import KINDS
+from upgrades.release_before import ROOT, defaults_of
 
 if TYPE_CHECKING:
     from roadstead.pytest_plugin import StartRoadstead
 
 Obj = dict[str, Any]
-STORED: list[Obj] = json.loads(Path(__file__).with_name("release_before.json").read_text())["objects"]
+RECORDED = json.loads(Path(__file__).with_name("release_before.json").read_text())
+STORED: list[Obj] = RECORDED["objects"]
 MODELS = {each.definition.kind: each for each in KINDS}
 #: What an API server sets itself.
 OWN = {"uid", "resourceVersion", "creationTimestamp", "generation"}
@@ -61,6 +63,15 @@ async def test_these_definitions_serve_it_and_drop_nothing(start_roadstead: Star
 
             for part in ("spec", "status"):
                 assert lost(stored.get(part, {}), found.get(part, {})) == [], path
+
+
+def test_no_definition_adds_a_field_that_the_release_before_does_not_know() -> None:
+    """Its operator refuses such a field, and under these definitions would have it in each object.
+
+    So a new field has its default in the model only: ``json_schema_extra={"default": None}``.
+    """
+    assert set(defaults_of(ROOT / "crds")) <= set(RECORDED["defaults"])
+    assert len(RECORDED["defaults"]) > 20
 
 
 @pytest.mark.parametrize("kind", MODELS)

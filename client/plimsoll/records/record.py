@@ -71,7 +71,8 @@ class Record(Struct, frozen=True):
             "apiVersion": "plimsoll.dev/v1alpha1",
             "kind": "Eviction",
             "metadata": {"name": self.name, "namespace": self.namespace, "labels": labels},
-            "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True),
+            # Without defaults: an older operator refuses a field that it does not know, whatever it says.
+            "spec": spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True),
             "status": self.status.model_dump(mode="json", by_alias=True, exclude_none=True),
         }
 

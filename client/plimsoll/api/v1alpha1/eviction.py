@@ -81,8 +81,9 @@ class SurgeReference(Resource):
     uid: Uid = Field(description="Uid of the Deployment, Rollout or CloneSet.")
     kind: Literal["Deployment", "Rollout", "CloneSet"] = Field(
         default="Deployment",
+        json_schema_extra={"default": None},  # unknown to the release before (tests/upgrades)
         description="Kind of the object that is scaled or rolled out; Rollout is that of Argo (argoproj.io), "
-        "CloneSet that of OpenKruise (apps.kruise.io).",
+        "CloneSet that of OpenKruise (apps.kruise.io). Left out for a Deployment.",
     )
     template: str | None = Field(
         default=None,
