@@ -22,7 +22,7 @@ import yaml
 
 from deploy.container import missing_programs, unpack
 from deploy.layout_registry import served
-from deploy.test_wheel import FIRST_WORK
+from deploy.test_wheel import FIRST_WORK, of_ours
 from deploy.tools import ROOT, tool
 from e2e.host import Host
 from e2e.operator_process import Operator
@@ -53,6 +53,8 @@ FIRST = {
     "plimsoll_client": "import plimsoll.commands.program",
     "plimsoll_demo": "import plimsoll_demo.__main__",
 }
+#: What a wheel requires of ours by the extra of another.
+MORE = {"plimsoll_demo": ["kubectl_plimsoll"]}
 #: Wheels whose commands are run, and how.
 COMMANDS = {
     "plimsoll": ["plimsoll", "version"],
@@ -94,14 +96,9 @@ def test_a_wheel_is_installed_by_pip_into_an_empty_environment(name: str, tmp_pa
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     programs = tmp_path / "venv/bin"
     pip = [str(programs / "pip"), "install", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"]
-    (wheel,) = DIST.glob(f"{name}-*.whl")
-    # The constraints say where those of ours are; what is not required is not installed.
-    ours = {each.name.partition("-")[0].replace("_", "-"): each for each in DIST.glob("*.whl")}
-    constraints = tmp_path / "constraints.txt"
-    constraints.write_text("".join(f"{each} @ {file.as_uri()}\n" for each, file in ours.items()))
-    done = subprocess.run(
-        [*pip, "--constraint", constraints, wheel], capture_output=True, text=True, check=False
-    )
+    ours = of_ours(name, *MORE.get(name, ()))
+    files = [next(DIST.glob(f"{each}-*.whl")) for each in sorted(ours)]
+    done = subprocess.run([*pip, *files], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
     assert ran(programs / "python", "-c", FIRST[name]) == ""

@@ -16,6 +16,8 @@ import pytest
 from e2e.conftest import define
 from e2e.speaker import MERGE, speaking
 from plimsoll.api.v1alpha1 import KINDS
+from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
+from plimsoll.records.record import Record
 from upgrades.release_before import ROOT, defaults_of
 
 if TYPE_CHECKING:
@@ -72,6 +74,21 @@ def test_no_definition_adds_a_field_that_the_release_before_does_not_know() -> N
     """
     assert set(defaults_of(ROOT / "crds")) <= set(RECORDED["defaults"])
     assert len(RECORDED["defaults"]) > 20
+
+
+def test_a_record_is_written_without_what_goes_without_saying() -> None:
+    """A field at its default would keep an operator that does not know it from reading the record."""
+    surges = [each for each in STORED if each["kind"] == "Eviction" and "surge" in each["spec"]]
+    for stored in surges:
+        spec = {**stored["spec"], "surge": {**stored["spec"]["surge"], "kind": "Deployment"}}
+        spec |= {"planner": "Proven", "directed": False}
+        record = Record("shop", "web", EvictionSpec.model_validate(spec), EvictionStatus(), 0.0)
+        said = record.document["spec"]
+
+        assert not {"planner", "directed"} & {*said}
+        assert "kind" not in said["surge"]
+        assert EvictionSpec.model_validate(said) == record.spec
+    assert surges
 
 
 @pytest.mark.parametrize("kind", MODELS)
