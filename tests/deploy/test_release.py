@@ -145,7 +145,11 @@ def test_what_is_there_stays_when_there_are_no_notes(tmp_path: Path) -> None:
 def test_a_dry_run_of_the_stated_version_needs_no_argument() -> None:
     """And is whole; images are left out only on request."""
     told = subprocess.run(
-        ["make", "-n", "release", "ARGS=--dry-run"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "-n", "--no-print-directory", "release", "ARGS=--dry-run"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
     assert "__version__" in told.stdout

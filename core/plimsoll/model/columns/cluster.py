@@ -238,10 +238,7 @@ class Cluster:
     def _by_arrival(self) -> Iterator[tuple[PodInfo, int]]:
         """The same in the order in which they came: siblings together, as they lie in memory."""
         rows = self._row_of_pod
-        for uid, pod in self.pods.items():
-            row = rows.get(uid)
-            if row is not None:
-                yield pod, row
+        return ((pod, rows[uid]) for uid, pod in self.pods.items() if uid in rows)
 
     def requests_row(self, requests: dict[str, int]) -> IntArray:
         """Amounts along the R axis, shape (R,), including one pod. The axis may grow."""
