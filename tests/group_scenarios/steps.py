@@ -134,13 +134,21 @@ def delete_group(name: str) -> Step:
     """Delete a PodGroup, and let go of what keeps it until its pods have gone."""
 
     async def remove(scene: Scene) -> None:
-        await _removed(scene, f"{scene.path('podgroups', CORE)}/{name}")
+        path = f"{scene.path('podgroups', CORE)}/{name}"
+        (await scene.speaker.request("DELETE", path)).accepted()
+        let_go = {"metadata": {"finalizers": None}}
+        await scene.speaker.request("PATCH", path, let_go, sends="application/merge-patch+json")
+        await _gone(scene, path)
 
     return remove
 
 
 async def _removed(scene: Scene, path: str) -> None:
     (await scene.speaker.request("DELETE", path)).accepted()
+    await _gone(scene, path)
+
+
+async def _gone(scene: Scene, path: str) -> None:
     await eventually(
         lambda: scene.speaker.request("GET", path), lambda answer: answer.status == 404, WITHIN_S
     )
