@@ -50,7 +50,11 @@ PLUGINS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "sybil", 
 #: What no wheel has: how the wheels are built.
 CHECKOUT = "the checkout"
 #: Tests of the repository as a whole: its releases, pages, tools and structure.
-OF_THE_CHECKOUT = ("tests/deploy/", "tests/docs/", "tests/structure/", "tests/tools/")
+OF_THE_CHECKOUT = ("tests/deploy/", "tests/docs/", "tests/structure/", "tests/testing/", "tests/tools/")
+#: What modules of tests need though they do not import it: commands, and a planner found by its entry point.
+BY_WORDS = {"cli.commands": "kubectl-plimsoll", "CliRunner": "kubectl-plimsoll"} | dict.fromkeys(
+    ("OPTIMAL", '"Optimal"', '"planner", Planner', "planner in Planner", "Planner]"), "plimsoll-optimal"
+)
 #: Where the modules of tests are imported from; as in pyproject.toml, without the product.
 SUPPORT = ("tests", "devcluster/tests", "tools", "benchmarks/load", "examples", "examples/sample-plugin/src")
 
@@ -102,6 +106,7 @@ class Imports:
     def reached(self, test: str) -> set[str]:
         """The distributions that a test file needs, with those of its fixtures; not what these stand on."""
         found, packages, known = set[str](), set[str](), STANDS_ON.keys() | TOOLS.keys()
+        found.update(["kubectl-plimsoll"] if test.startswith("tests/cli/") else [])
         waiting, seen = [test, *self._fixtures(test)], set[str]()
         while waiting:
             file = waiting.pop()
@@ -112,6 +117,8 @@ class Imports:
                 found.add(owner)
                 continue
             names = imports_of(ROOT / file)
+            text = (ROOT / file).read_text(encoding="utf-8")
+            found.update(needed for word, needed in BY_WORDS.items() if word in text)
             waiting += [self._file_of[name] for name in names if name in self._file_of]
             packages |= {name.partition(".")[0] for name in names}
         installed = set[str]().union(*(all_below(each) for each in found & known))
