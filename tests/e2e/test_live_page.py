@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,11 +21,12 @@ from web_pages.browser import SERIOUS, a_browser, logged, needs_chromium
 from web_pages.signing_proxy import COOKIE, signing_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
 
     from selenium.webdriver import Chrome
 
     from e2e.operator_process import Operator
+    from roadstead.clients import RunningCluster
     from roadstead.pytest_plugin import StartRoadstead
 
 pytestmark = [pytest.mark.e2e, needs_chromium]
@@ -62,15 +64,23 @@ def look(driver: Chrome, operator: Operator, token: str) -> None:
     driver.find_element(By.ID, "token").send_keys(token, Keys.ENTER)
 
 
-async def test_people_see_the_operator_and_strangers_nothing(
+@asynccontextmanager
+async def with_a_page(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
-) -> None:
-    """A node, a pod that waits, its explanation; then a change, a restart, and a wrong token."""
+) -> AsyncIterator[tuple[RunningCluster, Operator, Scene]]:
+    """A cluster, an operator that serves the page, and a scene."""
     cluster = start_roadstead()
     async with speaking(cluster.kubeconfig) as speaker:
         await define(speaker)
         operator = start_operator(cluster.kubeconfig, "--ui", "true")
-        scene = await Scene(speaker).begin()
+        yield cluster, operator, await Scene(speaker).begin()
+
+
+async def test_people_see_the_operator_and_strangers_nothing(
+    start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
+) -> None:
+    """A node, a pod that waits, its explanation; then a change, a restart, and a wrong token."""
+    async with with_a_page(start_roadstead, start_operator) as (cluster, operator, scene):
         node = await scene.node("small", cpu="2")
         policy = await scene.policy({"scheduling": {"schedulerName": scene.scheduler}})
         await scene.pod("web", cpu="1")
@@ -115,11 +125,7 @@ async def test_behind_a_proxy_that_signs_in_no_token_is_pasted(
     start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
 ) -> None:
     """A session that ends, or whose token the API server refuses, is said; the page keeps no token."""
-    cluster = start_roadstead()
-    async with speaking(cluster.kubeconfig) as speaker:
-        await define(speaker)
-        operator = start_operator(cluster.kubeconfig, "--ui", "true")
-        scene = await Scene(speaker).begin()
+    async with with_a_page(start_roadstead, start_operator) as (cluster, operator, scene):
         await scene.node("small", cpu="2")
         sessions = {"jane": cluster.token}
         async with signing_in(f"http://127.0.0.1:{operator.metrics_port}", sessions) as proxy:

@@ -97,6 +97,11 @@ class StrategyTraits(Struct, frozen=True):
     ordered: frozenset[str]
     emptying: frozenset[str]
 
+    @property
+    def saving(self) -> frozenset[str]:
+        """Those that empty nodes by themselves, so that these can go."""
+        return self.emptying - self.ordered
+
     @classmethod
     def of(cls, strategies: Sequence[Strategy]) -> Self:
         """The traits of these strategies."""

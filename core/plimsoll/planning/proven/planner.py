@@ -70,7 +70,7 @@ def plan(
 
 def _left_behind(plan: PlanBuilder, strategy: str) -> str:
     """Why a strategy that empties nodes by itself empties no more of them, "" if it may."""
-    if strategy not in plan.traits.emptying - plan.traits.ordered:
+    if strategy not in plan.traits.saving:
         return ""
     nodes = [each.metadata for each in plan.fork.nodes]
     born = {each.name: each.creation_timestamp.timestamp() for each in nodes if each.creation_timestamp}

@@ -192,7 +192,7 @@ def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int, strategy: str) 
     name, beneficiary = bundle.candidates[0].pod.uid if bundle.candidates else "", bundle.beneficiary
     many = len(plan.moves) - made
     whole = frozenset(move.pod.uid for move in plan.moves[made:] if bundle.group)
-    saves = strategy in plan.traits.emptying - plan.traits.ordered
+    saves = strategy in plan.traits.saving
     plan.moves[made:] = [
         replace(
             move,
