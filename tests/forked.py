@@ -432,7 +432,8 @@ def build_models() -> None:
 
 if __name__ == "__main__":
     for name in PRELOADED:
-        __import__(name)
+        with contextlib.suppress(ModuleNotFoundError):  # where one distribution is installed alone
+            __import__(name)
     build_models()
     from plimsoll.api.crds import crd
     from plimsoll.api.v1alpha1 import KINDS

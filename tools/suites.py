@@ -51,6 +51,8 @@ PLUGINS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "sybil", 
 CHECKOUT = "the checkout"
 #: Tests of the repository as a whole: its releases, pages, tools and structure.
 OF_THE_CHECKOUT = ("tests/deploy/", "tests/docs/", "tests/structure/", "tests/testing/", "tests/tools/")
+#: Tests of the command line that need all verbs, `run` or the solver, and import none of them.
+MEETINGS = ("tests/cli/test_page.py", "tests/cli/test_starts.py", "tests/planning/test_zoo_plans.py")
 #: What modules of tests need though they do not import it: commands, and a planner found by its entry point.
 BY_WORDS = {"cli.commands": "kubectl-plimsoll", "CliRunner": "kubectl-plimsoll"} | dict.fromkeys(
     ("OPTIMAL", '"Optimal"', '"planner", Planner', "planner in Planner", "Planner]"), "plimsoll-optimal"
@@ -148,7 +150,9 @@ def suites(files: Iterable[str]) -> dict[str, tuple[list[str], set[str]]]:
     files = list(files)
     imports = Imports(files)
     found: dict[str, tuple[list[str], set[str]]] = {name: ([], set()) for name in STANDS_ON}
-    for test in (each for each in files if is_test(each) and not each.startswith(OF_THE_CHECKOUT)):
+    for test in (
+        each for each in files if is_test(each) and not each.startswith((*OF_THE_CHECKOUT, *MEETINGS))
+    ):
         reached = imports.reached(test)
         if name := home(reached):
             found[name][0].append(test)

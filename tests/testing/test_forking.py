@@ -5,13 +5,19 @@ import signal
 import socket
 import subprocess
 import time
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
 import yaml
 
-from forked import NURSERY, Forked
+from forked import NURSERY, PRELOADED, Forked
 from plimsoll.version import __version__
+
+
+def test_all_that_the_nursery_imports_is_there() -> None:
+    """It passes over what one distribution lacks, so it would pass over a module that was renamed, too."""
+    assert [each for each in PRELOADED if find_spec(each) is None] == []
 
 
 def test_a_command_has_its_output_and_its_exit_status(tmp_path: Any) -> None:
