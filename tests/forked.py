@@ -383,6 +383,11 @@ def become(
 
 async def warm() -> None:
     """Fill the caches that every operator and every cluster with our kinds would fill for itself."""
+    from plimsoll.api.crds import crd  # noqa: PLC0415 - where a distribution without it is installed alone
+    from plimsoll.api.v1alpha1 import KINDS  # noqa: PLC0415
+    from plimsoll.preflight.definitions import judged_definitions  # noqa: PLC0415
+    from roadstead.cluster import DevCluster  # noqa: PLC0415
+
     wanted = {kind.definition.name: crd(kind) for kind in KINDS}
     served = {"conditions": [{"type": "Established", "status": "True"}]}
     found = judged_definitions({name: {**each, "status": served} for name, each in wanted.items()})
@@ -434,13 +439,9 @@ if __name__ == "__main__":
     for name in PRELOADED:
         with contextlib.suppress(ModuleNotFoundError):  # where one distribution is installed alone
             __import__(name)
-    build_models()
-    from plimsoll.api.crds import crd
-    from plimsoll.api.v1alpha1 import KINDS
-    from plimsoll.preflight.definitions import judged_definitions
-    from roadstead.cluster import DevCluster
-
-    asyncio.run(warm())
+    if set(PRELOADED) <= sys.modules.keys():
+        build_models()
+        asyncio.run(warm())
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the tests
     gc.collect()
     gc.freeze()
