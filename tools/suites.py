@@ -51,8 +51,13 @@ PLUGINS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "sybil", 
 CHECKOUT = "the checkout"
 #: Tests of the repository as a whole: its releases, pages, tools and structure.
 OF_THE_CHECKOUT = ("tests/deploy/", "tests/docs/", "tests/structure/", "tests/testing/", "tests/tools/")
-#: Tests of the command line that need all verbs, `run` or the solver, and import none of them.
-MEETINGS = ("tests/cli/test_page.py", "tests/cli/test_starts.py", "tests/planning/test_zoo_plans.py")
+#: Tests that need all verbs, `run` or the solver, and import none of them.
+MEETINGS = (
+    "tests/cli/test_page.py",
+    "tests/cli/test_starts.py",
+    "tests/planning/test_zoo_plans.py",
+    "tests/rebalancing/test_forked_plans.py",
+)
 #: What modules of tests need though they do not import it: commands, and a planner found by its entry point.
 BY_WORDS = {"cli.commands": "kubectl-plimsoll", "CliRunner": "kubectl-plimsoll"} | dict.fromkeys(
     ("OPTIMAL", '"Optimal"', '"planner", Planner', "planner in Planner", "Planner]"), "plimsoll-optimal"
