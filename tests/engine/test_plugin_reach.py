@@ -85,10 +85,6 @@ def test_default_plugins_by_what_the_engine_may_keep_of_them() -> None:
     assert (stages.yielding, stages.individual) == (None, False)
     own = OF_NODES - {"VolumeBinding", "VolumeZone", "NodeDeclaredFeatures"}
     assert set(found.signed) == {*own, "ImageLocality"}
-    assert found.by_constraints == (OF_NODES | OF_ROWS | {"ImageLocality"}) - {
-        "DynamicResources",
-        "NodeResourcesFit",
-    }
     assert found.linear == OF_NODES | {"NodeResourcesFit"}
     assert found.nonlinear == OF_ALL | {"NodePorts", "NodeVolumeLimits"}
     assert set(found.easing) == OF_ALL | {"NodePorts"}
@@ -100,7 +96,6 @@ def test_default_plugins_by_what_the_engine_may_keep_of_them() -> None:
         "NodeAffinity",
         "TaintToleration",
     }
-    assert found.noting == {"DynamicResources"}
     assert found.parallel == {"DynamicResources", "VolumeBinding"}
     assert found.by_port == {"DefaultBinder"}
     assert found.binds_by_port
@@ -114,7 +109,6 @@ def test_a_plugin_that_reads_more_than_it_says_is_not_shared() -> None:
 
     found = capabilities_of(filters, filters, filters, ())
 
-    assert found.by_constraints == frozenset()
     assert found.counting == {"Wide"}
     for more, is_single in tried:
         stages = stages_of((), more, (), more[:1], {each.name: 1 for each in more})

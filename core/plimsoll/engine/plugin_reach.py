@@ -94,11 +94,9 @@ class Capabilities(Struct, frozen=True, eq=False):
 
     Attributes:
         signed: Plugins that read NODE and whose results are shared by signature.
-        by_constraints: Local plugins whose results templates with equal constraints on nodes share.
         labelled: Local plugins that may read more of a pod than its constraints on nodes and its requests.
         signing: Those among them that say by a signature what they read, with their names; they are not in
             ``labelled``.
-        noting: Plugins whose PreFilter is always called.
         normalizing: Score plugins that normalize.
         linear: Filters that read at most sums of requests: linear ones, and those that read NODE.
         nonlinear: The other filters.
@@ -113,10 +111,8 @@ class Capabilities(Struct, frozen=True, eq=False):
     """
 
     signed: Mapping[str, NodeSignature]
-    by_constraints: frozenset[str]
     labelled: frozenset[str]
     signing: tuple[tuple[str, NodeSignature], ...]
-    noting: frozenset[str]
     normalizing: Mapping[str, NormalizingPlugin]
     linear: frozenset[str]
     nonlinear: frozenset[str]
@@ -158,12 +154,8 @@ def capabilities_of(
     by_port = frozenset(plugin.name for plugin in bind if declares_of(plugin).binds_by_port)
     return Capabilities(
         signed=signed,
-        by_constraints=frozenset(
-            plugin.name for plugin in everyone if declares_of(plugin).only_constraints and is_local(plugin)
-        ),
         labelled=frozenset(each.name for each in more) - signed.keys(),
         signing=signing,
-        noting=frozenset(plugin.name for plugin in everyone if declares_of(plugin).notes_skips),
         normalizing={plugin.name: plugin for plugin in score if isinstance(plugin, NormalizingPlugin)},
         linear=linear,
         nonlinear=frozenset(plugin.name for plugin in filters) - linear,

@@ -25,12 +25,9 @@ class Declares(Struct, frozen=True):
     Attributes:
         reads: The inputs of its results.
         only_constraints: For a plugin that reads only the node and its pods: it reads nothing of a pod but
-            its constraints on nodes. For all templates of equal ``PodTemplate.constraints``, PreFilter either
-            skips or does not, and so does PreScore, and a signature is equal. Nothing is shared with pods
-            that name a node.
+            its constraints on nodes (``PodTemplate.constraints``).
         only_requests: The same of a plugin that also reads the amounts that a pod requests: ``requests`` and
             ``score_requests`` of its template.
-        notes_skips: Its PreFilter is always called, because it writes into the cycle state even if it skips.
         is_additive: Its filter reads ``Snapshot.requested`` of a node's pods and nothing else about them.
             Higher requests never make a pod fit that did not fit before.
         counts_resources: Its filter compares requests with a node's allocatable resources. The Optimal
@@ -51,7 +48,6 @@ class Declares(Struct, frozen=True):
     reads: Reads = Reads.POD
     only_constraints: bool = False
     only_requests: bool = False
-    notes_skips: bool = False
     is_additive: bool = False
     counts_resources: bool = False
     counts_domains: bool = False

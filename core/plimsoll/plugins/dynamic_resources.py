@@ -126,7 +126,7 @@ class DynamicResources(
 
     name: ClassVar = "DynamicResources"
     args_model: ClassVar = DynamicResourcesArgs
-    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, notes_skips=True, is_parallel=True)
+    declares: ClassVar = fwk.Declares(reads=fwk.Reads.NODE, is_parallel=True)
     names_no_node: ClassVar = True
 
     def __init__(self, args: DynamicResourcesArgs) -> None:

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from prometheus_client import disable_created_metrics
+from prometheus_client import disable_created_metrics, generate_latest
 
 import plimsoll.telemetry  # noqa: F401 - first: it decides what structlog imports
 from plimsoll.answers.operator_memory import NodeMemory, PodMemory
@@ -34,7 +34,7 @@ from plimsoll.http_services.extenders import HTTPExtenders
 from plimsoll.kube.session.session import connected
 from plimsoll.leadership.leader import LeadershipLost
 from plimsoll.model import heavy_memory
-from plimsoll.telemetry import exposition, structlog
+from plimsoll.telemetry import structlog
 from plimsoll.telemetry.logs import configure
 from plimsoll.telemetry.outages import KopfLines
 from plimsoll.version import __version__
@@ -138,7 +138,7 @@ class OperatorProcess:
         disable_created_metrics()  # type: ignore[no-untyped-call]
 
         async def shown() -> bytes:
-            return exposition.page(self._operator.metrics)
+            return generate_latest(self._operator.metrics)
 
         async def metrics() -> bytes:
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(shown(), here))

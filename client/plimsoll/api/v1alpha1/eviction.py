@@ -188,6 +188,11 @@ class EvictionSpec(Resource):
         " move by what nodes use; left out for others.",
     )
 
+    @property
+    def is_by_replicas(self) -> bool:
+        """Whether the pod moves by one replica more, rather than by a rollout."""
+        return self.surge is not None and self.surge.replicas is not None
+
 
 class PhaseTransition(Resource):
     """When a phase was reached."""

@@ -14,8 +14,8 @@ Six ideas, in the order in which an attempt meets them:
    its version is the same; a local one is called again for all nodes if its version is another
    (:mod:`~.versions`).
 5. **Shared results.** What depends only on a part of the template is computed once for all templates with
-   that part: the result of one plugin by its ``signature`` (:mod:`~.node_columns`), that of several by the
-   pods' constraints on nodes (:mod:`~.by_constraints`). Both hold until a node or another object changes.
+   that part: the result of a plugin by its ``signature`` (:mod:`~.node_columns`). It holds until a node or
+   another object changes.
 6. **Verdicts and totals.** Each node's first rejection (:mod:`~.filter_results`), and the weighted sum of its
    scores as far as it depends on the node alone (:mod:`~.scores`). The best nodes are kept with them:
    :mod:`~.best_rows`, or :mod:`~.compiled_totals` where the compiled kernel computes.

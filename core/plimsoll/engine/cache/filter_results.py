@@ -12,7 +12,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from plimsoll.engine.cache.by_constraints import SharedVerdicts
 from plimsoll.engine.cache.changes import ClusterChanges
 from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.pre_filter import PreFilterResults
@@ -94,17 +93,14 @@ class FilterResults:
         if skipped is not self._skipped and skipped != self._skipped:
             self._leave_out(skipped)
             are_others = True
-        shared = None
-        if not self._codes:
-            shared = self._look_up_nodes(pod, pre_filter, changes.all)
-        elif are_others or changes.in_nodes:
+        if are_others or changes.in_nodes:
             for _, plugin in self._stages.node_filter:
                 if plugin.name not in skipped:
                     are_others |= self._renew_nodes(plugin, pod, pre_filter.state, changes)
         if not self._renew_compiled(changes.span):
             are_others |= self._renew_rows(pod, pre_filter.state, changes, are_combined=not are_others)
         if are_others:
-            self._combine_local(shared)
+            self._combine_local()
         if self.failed is self._local_failed and not self._global and pre_filter.allowed is None:
             return
         hold = self._renew_global(pod, pre_filter.state, changes, versions)
@@ -143,28 +139,6 @@ class FilterResults:
         return checked(codes, len(snapshot), plugin.name, "filter")
 
     # -- filters that read nodes only ----------------------------------------------------------------
-
-    def _look_up_nodes(
-        self, pod: PodInfo, pre_filter: PreFilterResults, snapshot: Snapshot
-    ) -> SharedVerdicts | None:
-        """Run all of them, or take the results that are shared by constraints."""
-        by_constraints = self._shared.by_constraints
-        shared = by_constraints.of(pod.template)
-        taking_part = self._stages.node_filter_names - pre_filter.skipped
-        known = None if shared is None else shared.verdicts
-        if known is not None and known.codes.keys() == taking_part:
-            self._codes.update(known.codes)
-            self.accepts_all.update(known.accepts_all)
-            return known
-        for _, plugin in self._stages.node_filter:
-            if plugin.name in taking_part:
-                self._look_up(plugin, pod, pre_filter.state, snapshot)
-        if shared is None or not by_constraints.are_shared(taking_part):
-            return None
-        shared.verdicts = SharedVerdicts(
-            dict(self._codes), frozenset(self.accepts_all), self._combine_nodes()
-        )
-        return shared.verdicts
 
     def _renew_nodes(
         self, plugin: FilterPlugin, pod: PodInfo, state: CycleState, changes: ClusterChanges
@@ -297,9 +271,9 @@ class FilterResults:
             failed.flags.writeable = False
         return failed
 
-    def _combine_local(self, shared: SharedVerdicts | None) -> None:
+    def _combine_local(self) -> None:
         """Each node's first rejecting plugin among those that read only the node and its pods."""
-        self._node_failed = self._combine_nodes() if shared is None else shared.failed
+        self._node_failed = self._combine_nodes()
         self._all_pass_locally = self._node_failed is None
         if self._node_failed is None:
             failed = np.full(len(self._cluster), FEASIBLE, dtype=np.int16)

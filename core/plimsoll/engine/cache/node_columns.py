@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from msgspec import Struct
 
-from plimsoll.engine.cache.by_constraints import ConstraintResults
 from plimsoll.engine.kernel.library import KERNEL, ColumnAddresses, Kernel
 from plimsoll.engine.plugin_calls import called
 from plimsoll.engine.profile import Profile
@@ -54,12 +53,10 @@ class NodeColumns:
 
     Attributes:
         addresses: Addresses of the cluster's own columns, for the kernel.
-        by_constraints: Results that templates of equal constraints on nodes share.
     """
 
     def __init__(self, cluster: Cluster, profile: Profile, kernel: Kernel | None = KERNEL) -> None:
         self._cluster = cluster
-        self.by_constraints = ConstraintResults(profile, cluster)
         self.addresses = ColumnAddresses(cluster, kernel)
         self._signed = profile.capabilities.signed
         self._columns: dict[Hashable, NodeColumn] = {}

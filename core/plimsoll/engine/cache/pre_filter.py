@@ -1,6 +1,5 @@
 """Runs PreFilter for one template, and keeps what its plugins returned as long as that holds."""
 
-from plimsoll.engine.cache.by_constraints import ConstraintResults
 from plimsoll.engine.cache.changes import ClusterChanges
 from plimsoll.engine.cache.versions import TemplateVersions
 from plimsoll.engine.plugin_calls import called
@@ -34,10 +33,9 @@ class PreFilterResults:
         are_plain: Whether every plugin succeeded or skipped: no node is left out.
     """
 
-    def __init__(self, profile: Profile, shared: ConstraintResults) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._plugins = profile.pre_filter
         self._stages = profile.stages
-        self._shared = shared
         self.state = CycleState()
         self.rejected: Status = SUCCESS
         self.allowed: frozenset[str] | None = None
@@ -86,13 +84,11 @@ class PreFilterResults:
         answer = called(plugin.name, "preFilter", plugin.pre_filter, self.state, pod, snapshot)
         return answer if answer is SUCCESS or answer is SKIP else pre_filter_answer(plugin.name, answer)
 
-    def _run(self, pod: PodInfo, snapshot: Snapshot) -> None:  # noqa: C901, PLR0912 - PreFilter in upstream's order
+    def _run(self, pod: PodInfo, snapshot: Snapshot) -> None:
         """Run every plugin in order, except for local ones whose result is kept."""
         self.rejected, self.allowed = SUCCESS, None
-        shared = self._shared.of(pod.template)
-        known = None if shared is None else shared.pre_filter
-        skipped, narrowing = set[str]() if known is None else set(known.skipped), set[str]()
-        for plugin in self._plugins if known is None else known.others:
+        skipped, narrowing = set[str](), set[str]()
+        for plugin in self._plugins:
             answer = self._local.get(plugin.name)
             if answer is None:
                 answer = self._answer(plugin, pod, snapshot)
@@ -113,9 +109,6 @@ class PreFilterResults:
                 self.rejected = answer
             elif not answer.is_success:
                 raise PluginError(plugin.name, "preFilter", answer.message or answer.code.value)
-        else:
-            if shared is not None and known is None:
-                shared.pre_filter = self._shared.pre_filtered(skipped)
         self.skipped, self.narrowing = frozenset(skipped), frozenset(narrowing)
         if self.rejected.is_success and self.allowed is not None:
             names = " ".join(sorted(narrowing))

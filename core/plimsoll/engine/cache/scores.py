@@ -15,7 +15,6 @@ import numpy as np
 from msgspec import Struct
 
 from plimsoll.engine.cache.best_rows import BestRows
-from plimsoll.engine.cache.by_constraints import SharedResults, SharedSums
 from plimsoll.engine.cache.changes import ClusterChanges
 from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_totals
 from plimsoll.engine.cache.filter_results import FilterResults
@@ -295,27 +294,11 @@ class TemplateScores:
                     totals = totals + self._normalized(state, plugin, pod, raw) * weight
         return totals
 
-    def _local_unscored(
-        self, state: CycleState, pod: PodInfo, feasible: Snapshot
-    ) -> tuple[list[str], SharedResults | None]:
-        """The skipping plugins that read only the node and its pods; uses the shared results."""
-        plugins = self._stages.local_pre_score
-        shared = self._shared.by_constraints.of(pod.template)
-        if shared is None:
-            return self._pre_score(state, pod, feasible, plugins), None
-        known = shared.unscored
-        if known is None:
-            unscored = self._pre_score(state, pod, feasible, plugins)
-            shared.unscored = self._shared.by_constraints.skipping(unscored)
-            return unscored, shared
-        waiting = [plugin for plugin in plugins if plugin.name not in known]
-        return [*known, *self._pre_score(state, pod, feasible, waiting)], shared
-
-    def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:  # noqa: PLR0912 - one sum, by kind of summand
+    def _settle(self, state: CycleState, pod: PodInfo, rows: RowArray) -> bool:
         """Compute the kept parts of the scores; returns whether totals can be kept."""
         snapshot = Snapshot(self._cluster)
         feasible = snapshot if len(rows) == len(snapshot) else snapshot.at(rows)
-        unscored, shared = self._local_unscored(state, pod, feasible)
+        unscored = self._pre_score(state, pod, feasible, self._stages.local_pre_score)
         self._base = 0
         self._summands.clear()
         self._varying = []
@@ -324,16 +307,7 @@ class TemplateScores:
         if not snapshot.is_large:
             plugins = [each for each in self._stages.row_score if each[0].name not in unscored]
             compiled = compiled_totals(plugins, self._ruled, self._shared.addresses, state, pod, snapshot)
-        sums = None if shared is None else shared.sums
-        taking_part = self._stages.node_score_names.difference(unscored)
-        if sums is not None and sums.plugins == taking_part:
-            self._base = sums.base
-            self._varying = list(sums.varying)
-            self._raw.update(sums.raw)
-            scored = self._stages.row_score
-        else:
-            scored = self._stages.local_score
-        for plugin, weight in scored:
+        for plugin, weight in self._stages.local_score:
             if plugin.name in unscored:
                 continue
             if compiled is not None and plugin.name not in self._stages.node_score_names:
@@ -351,10 +325,6 @@ class TemplateScores:
                 totals = totals + (raw if weight == 1 else raw * weight)
             else:
                 self._base = self._base + raw * weight
-        if shared is not None and sums is None and self._shared.by_constraints.are_shared(taking_part):
-            varying = tuple([each for each in self._varying if each[0].name in taking_part])
-            kept = {plugin.name: self._raw[plugin.name] for plugin, _ in varying}
-            shared.sums = SharedSums(taking_part, self._base, varying, kept)
         if compiled is not None:
             self._compiled = compiled(self._base)
             self._totals = self._compiled.settle(state, pod)

@@ -40,7 +40,7 @@ class TemplateCache:
         self._stages = profile.stages
         self._clocks = NEVER
         self._versions = TemplateVersions(profile.stages)
-        self.pre_filter = PreFilterResults(profile, shared.by_constraints)
+        self.pre_filter = PreFilterResults(profile)
         self.filters = FilterResults(profile, cluster, shared)
         self.refusals = TemplateRefusals(profile, self.pre_filter, self.filters)
         self._scores = TemplateScores(profile, cluster, shared)

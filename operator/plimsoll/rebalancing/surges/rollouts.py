@@ -91,7 +91,7 @@ class RolloutSurges:
         """Mark the template if it is untouched, or raise the replicas."""
         key, spec = order.key, order.spec
         seen, found = await self._look(key, spec)
-        if found is not None and is_by_replicas(spec):
+        if found is not None and spec.is_by_replicas:
             return self._noted(await replicas.raised(self._rollouts, seen, found), found.kind)
         if seen.sight is not RolloutSight.UNTOUCHED or found is None:
             return seen
@@ -111,7 +111,7 @@ class RolloutSurges:
         """Revert the mark if nothing else in the template has changed."""
         seen, found = await self._look(order.key, order.spec)
         surge = order.spec.surge
-        if surge is not None and is_by_replicas(order.spec):
+        if surge is not None and order.spec.is_by_replicas:
             back = await replicas.taken_back(self._rollouts, seen, found, order.spec)
             return self._noted(back, surge.kind)
         if seen.sight is not RolloutSight.MARKED or found is None or surge is None:
@@ -140,7 +140,7 @@ class RolloutSurges:
         if found.metadata.uid != surge.uid:
             return RolloutAnswered(key, RolloutSight.GONE, answer), None
         sight = RolloutSight.CHANGED
-        if is_by_replicas(spec):
+        if spec.is_by_replicas:
             sight = replicas.sight_of(key, spec, found)
         elif found.template_digest() == surge.template:
             if found.surged == mark_of(key.partition("/")[2], spec.from_node):
@@ -159,11 +159,6 @@ class RolloutSurges:
             self.trouble = _FORBIDDEN.format(verb=verb, kind=kind, said=answer.message)
         elif answer.is_done and f"not {verb} {kind}s" in self.trouble:
             self.trouble = ""
-
-
-def is_by_replicas(spec: EvictionSpec) -> bool:
-    """Whether the record's pod moves by one replica more, rather than by a rollout."""
-    return spec.surge is not None and spec.surge.replicas is not None
 
 
 def _sight_after(answer: WriteResult) -> RolloutSight:

@@ -115,7 +115,7 @@ def begin(step: Step) -> None:
 
 def started(step: Step, event: RolloutAnswered) -> None:
     """Surging: the Deployment was read, and marked if it was untouched."""
-    if step.state.was_ready and is_by_replicas(step):
+    if step.state.was_ready and step.state.spec.is_by_replicas:
         _lowered(step, event)
         return
     _hasten(step, event.patience_s)
@@ -175,15 +175,15 @@ def reverted(step: Step, event: RolloutAnswered) -> None:
         _resume(step)
         return
     name = step.state.spec.pod.name
-    if not answer.is_done and is_by_replicas(step):
+    if not answer.is_done and step.state.spec.is_by_replicas:
         what = f"the replicas could not be lowered again: {answer.message}"
     elif not answer.is_done:
         what = f"the rollout could not be taken back: {answer.message}"
-    elif event.sight is RolloutSight.UNTOUCHED and is_by_replicas(step):
+    elif event.sight is RolloutSight.UNTOUCHED and step.state.spec.is_by_replicas:
         what = "the Deployment wants as many replicas again as before"
     elif event.sight is RolloutSight.UNTOUCHED:
         what = f"the rollout was taken back, pod {name} stays"
-    elif is_by_replicas(step):
+    elif step.state.spec.is_by_replicas:
         what = "the number of replicas is left alone"
     else:
         what = f"{SENTENCES[event.sight]} since, so the rollout was left alone"
@@ -197,21 +197,15 @@ def timed_out(step: Step, event: TimedOut) -> None:
     step.wait_no_more(event.timer)
     if event.timer is TimerName.RETRY:
         step.become(attempts=state.attempts + 1)
-        again = LowerReplicas if state.was_ready and is_by_replicas(step) else StartRollout
+        again = LowerReplicas if state.was_ready and step.state.spec.is_by_replicas else StartRollout
         step.order(again(state.key, state.spec))
-    elif event.timer is TimerName.LEAVING and not is_by_replicas(step):
+    elif event.timer is TimerName.LEAVING and not step.state.spec.is_by_replicas:
         message = f"{_late(step)}; its Deployment's rollout is left as it is"
         end(step, Landing(Phase.FAILED, OLD_POD_STAYS, message, state.replacement))
     elif ROLLOUT in state.awaits:
         step.wait(event.timer, REVERT_AGAIN_S)  # what may yet be written is not reverted
     else:
         _revert(step)
-
-
-def is_by_replicas(step: Step) -> bool:
-    """Whether the pod moves by one replica more, rather than by a rollout."""
-    surge = step.state.spec.surge
-    return surge is not None and surge.replicas is not None
 
 
 def _revert(step: Step) -> None:
@@ -312,7 +306,7 @@ def pod_gone(step: Step, _event: PodGone) -> None:
 
 def may_settle(step: Step) -> bool:
     """Whether nothing is left to be written."""
-    return step.state.is_lowered or not is_by_replicas(step)
+    return step.state.is_lowered or not step.state.spec.is_by_replicas
 
 
 def pod_gone_while_reverting(step: Step, _event: PodGone) -> None:
@@ -336,7 +330,7 @@ def _judge(step: Step, pod: PodFacts) -> None:
         return
     if pod.node == step.state.spec.from_node:
         count(step)
-        if not is_by_replicas(step):
+        if not step.state.spec.is_by_replicas:
             end(step, return_of(step, pod))
         elif ROLLOUT in step.state.awaits:
             step.become(ending=return_of(step, pod))
@@ -349,7 +343,7 @@ def _judge(step: Step, pod: PodFacts) -> None:
         step.become(was_ready=True, ending=None)
         step.wait_no_more(TimerName.REPLACEMENT)
         step.wait(TimerName.LEAVING, LEAVING_S)
-        if is_by_replicas(step) and ROLLOUT not in step.state.awaits:
+        if step.state.spec.is_by_replicas and ROLLOUT not in step.state.awaits:
             step.wait_no_more(TimerName.RETRY)  # of the raising, which is done
             step.order(LowerReplicas(step.state.key, step.state.spec))
 
@@ -387,7 +381,9 @@ def recovered(step: Step, event: ProcessRestarted) -> bool:
         was_ready=ending is not None,
     )
     step.order(
-        FollowReplacement(step.state.key, step.state.spec, event.since if is_by_replicas(step) else None)
+        FollowReplacement(
+            step.state.key, step.state.spec, event.since if step.state.spec.is_by_replicas else None
+        )
     )
     step.wait(TimerName.REPLACEMENT, patience_s)
     return True
