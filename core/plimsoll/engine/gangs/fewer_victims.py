@@ -124,14 +124,14 @@ def _breakable(units: GangUnits, cluster: Cluster, priority: int, ours: Collecti
 def _broken(decision: GangDecision, units: GangUnits) -> int:
     """The number of gangs that lose more members than they can spare."""
     lost: Counter[str] = Counter()
-    spare: dict[str, int] = {}
+    surplus: dict[str, int] = {}
     for victim in (each for placement in decision.placements for each in placement.victims):
         unit = units.of(victim)
         if unit is not None:
             key = min(unit.members)
             lost[key] += 1
-            spare[key] = unit.spare
-    return sum(count > spare[key] for key, count in lost.items())
+            surplus[key] = unit.surplus
+    return sum(count > surplus[key] for key, count in lost.items())
 
 
 class _Sparing:
