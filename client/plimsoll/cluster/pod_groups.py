@@ -105,6 +105,11 @@ class Group(Struct):
         if self.object is None:
             seen = " that the operator may read" if is_core(self.key) else ""
             return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}{seen}"
+        if self.object.spec.parent:
+            return (
+                f"{self.title} is part of CompositePodGroup {self.object.spec.parent}, and Plimsoll does not"
+                " place groups of groups: make it without a parent, or let another scheduler place it"
+            )
         if self.present < self.min_member:
             return (
                 f"cannot find enough sibling pods of {self.title}, whose "

@@ -1,6 +1,6 @@
 """Indexes placed pods by the groups that they name, and finds the pods that may only leave together."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from plimsoll.model.columns.columns import PodIndex
@@ -118,15 +118,16 @@ class GangMembers(PodIndex):
                 if gang[:2] in gangs or _is_loose(gang, objects):
                     continue
                 gangs[gang[:2]] = gang
-                for uid in self.members[gang[:2]]:
-                    other = find(uid)
-                    if uid not in members and other is not None and self._is_member(other):
-                        members[uid] = other
-                        found.append(uid)
+                for key in (gang[:2], *_siblings(gang, objects)):
+                    for uid in self.members.get(key, ()):
+                        other = find(uid)
+                        if uid not in members and other is not None and self._is_member(other):
+                            members[uid] = other
+                            found.append(uid)
         if not gangs:
             return None
         named = tuple(gangs.values())
-        least = _least(named[0], objects) if len(named) == 1 else None
+        least = _least(named[0], objects) if len(named) == 1 else None  # of several all are needed
         # Without a node in the API server a member is only about to be bound, which may fail.
         bound = [each for each in members.values() if each.pod.node_name]
         running = sum(each.pod.status.phase != "Pending" for each in members.values())
@@ -142,7 +143,7 @@ class GangMembers(PodIndex):
         )
 
     def breaking(self, leaving: Iterable[PodInfo], find: FindPod, objects: ClusterObjects) -> PodInfo | None:
-        """The first of these victims that would leave members of its gang behind that need it; None if none."""
+        """The first of these victims that would leave members of its gang that need it; None if none."""
         leaving = tuple(leaving)
         uids = {each.uid for each in leaving}
         for each in leaving:
@@ -214,7 +215,7 @@ def _least(gang: Gang, objects: ClusterObjects) -> int | None:
     if gang.kind not in (OURS, CORES, OWNED):
         return gang.least
     known = objects.pod_groups.get(gang.key)
-    if known is None or known.spec.leaves_whole:
+    if known is None or known.spec.leaves_whole or known.spec.parent:
         return None
     return 0 if known.spec.are_independent else max(1, known.spec.min_member)
 
@@ -229,4 +230,15 @@ def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
     known = objects.pod_groups.get(gang.key) if gang.kind in (CORES, OWNED) else None
     if known is None and gang.kind == OWNED:
         return True
-    return known is not None and known.spec.are_independent and not known.spec.topology_key
+    if known is None or known.spec.parent:
+        return False
+    return known.spec.are_independent and not known.spec.topology_key
+
+
+def _siblings(gang: Gang, objects: ClusterObjects) -> Iterator[_GangKey]:
+    """The other groups of a group's CompositePodGroup: how many of them it needs is not read."""
+    known = objects.pod_groups.get(gang.key)
+    if known is not None and known.spec.parent:
+        for each in objects.pod_groups.values():
+            if each.spec.parent == known.spec.parent and each.namespace == known.namespace:
+                yield CORES, each.group_key
