@@ -14,8 +14,9 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from plimsoll.devices.device_places import own_requests
 from plimsoll.engine.gangs.joint_decision import GangDecision
-from plimsoll.engine.gangs.topology_domains import own_requests, shape_of
+from plimsoll.engine.gangs.topology_domains import shape_of
 from plimsoll.framework import Nomination, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray

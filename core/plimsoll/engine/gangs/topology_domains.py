@@ -16,7 +16,7 @@ Formula::
     parts[d]   = the fewest domains of a narrower label within d whose most add up to all members
 
 Units: pods.
-Edges: a node without the label is in no domain. Resources that devices serve are not counted.
+Edges: a node without the label is in no domain. Devices limit the room by number alone.
 Source: kube-scheduler v1.36, ``topologyaware/topology_placement.go`` and the placement scores of
 ``podgrouppodscount`` and ``noderesources`` (the most allocated domain). Differs: it tries every domain before
 it chooses.
@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.device_places import device_places, own_requests
 from plimsoll.framework.capabilities import Declares
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import FilterPlugin, Reads
@@ -119,6 +119,8 @@ class TopologyDomains:
         axes = np.flatnonzero(wanted > 0)
         free = snapshot.allocatable[rows][:, axes] - snapshot.requested[rows][:, axes]
         room = (free // wanted[axes]).min(axis=1).clip(0)
+        places = device_places(pod, snapshot, rows)
+        room = room if places is None else np.minimum(room, np.floor(places)).astype(np.int64)
         found: IntArray = np.zeros(len(self.values), dtype=np.int64)
         np.add.at(found, ids, room)
         return found
@@ -233,20 +235,6 @@ def never_fits(members: Sequence[PodInfo], cluster: Cluster, needed: int, key: s
     each_of = f" of {asked[0]} each" if len(asked) == 1 else ""
     who = counted(needed, "member")
     return f"{who}{each_of} must fit, and {place} {verb} {most[largest]} when {them} empty"
-
-
-def own_requests(pods: Iterable[PodInfo], snapshot: Snapshot) -> list[IntArray]:
-    """What each pod requests of its node, shape (R,): without what ResourceClaims provide."""
-    book = snapshot.objects.known_ledger(DeviceBook)
-    own = [
-        {name: each for name, each in pod.requests.items() if book.class_of_resource(name) is None}
-        if book is not None
-        else pod.requests
-        for pod in pods
-    ]
-    rows = [snapshot.requests_row(each) for each in own]
-    # The axis may grow with a later one.
-    return rows if len({*map(len, rows)}) < 2 else [snapshot.requests_row(each) for each in own]
 
 
 def _asked(pod: PodInfo) -> str:
