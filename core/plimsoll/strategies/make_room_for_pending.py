@@ -250,7 +250,7 @@ class MakeRoomForPending(Strategy):
                 rows = rows[np.isin(rows, inside)]
             else:
                 rows, _ = self._deficits(samples[template], highest, context, inside)
-            likely.update(rows[:count].tolist())
+            likely.update([row for row in rows.tolist() if row not in likely][:count])
         return frozenset(likely)
 
     def _place(
