@@ -117,6 +117,11 @@ class Group(Struct):
             )
         return ""
 
+    def phase(self, census: "Census") -> str:
+        """The phase with these counts of its members."""
+        is_refused = bool(self.refusal or self.obstacle())
+        return census.phase(self.min_member, is_refused=is_refused, is_overdue=self.overdue)
+
     def census(self) -> "Census":
         """Counts of the members."""
         counts = Census(present=self.present)
@@ -133,7 +138,7 @@ class Group(Struct):
 
 
 class Census(Struct):
-    """Counts of a group's members."""
+    """Counts of a group's members, or of those of several groups."""
 
     present: int = 0
     scheduled: int = 0

@@ -242,6 +242,7 @@ class Operator:
             unhealthy=lambda: self.rebalancing.unhealthy.found,
             prices=lambda: prices_of(cluster.nodes),
             shares=lambda: () if self.wing.shares is None else self.wing.shares.accounts(),
+            groups=lambda: self.parts.groups,
         )
 
     def _stalled(self) -> Mapping[str, int]:
