@@ -217,6 +217,7 @@ class Operator:
             self.rebalancing.maintenances.given,
             self.clock,
             lambda: self.leadership.standing,
+            lambda: (each.profile.groups for each in self.wing.served.schedulers.values()),
         )
 
     def _sources(self) -> Sources:
