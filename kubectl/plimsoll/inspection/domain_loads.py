@@ -13,7 +13,7 @@ class DomainGroup(AnswerPart):
     """A group in one domain."""
 
     group: str = Field(description="The group in words, such as PodGroup shop/train.")
-    members: int = Field(ge=0, description="Its members in the domain.")
+    members: int = Field(ge=0, description="Members of the group in the domain.")
     nodes: int = Field(ge=0, description="Nodes there on which no other group has more members.")
 
 
@@ -21,7 +21,7 @@ class DomainFigures(AnswerPart):
     """The nodes with one value of the label."""
 
     domain: str = Field(description="Value of the label; empty for nodes without the label.")
-    nodes: int = Field(ge=0, description="Its nodes.")
+    nodes: int = Field(ge=0, description="Nodes with this value of the label.")
     without: int = Field(ge=0, description="Nodes without a member of any group.")
     pods: int = Field(ge=0, description="Pods on its nodes.")
     allocatable: int = Field(description="Amount of the resource on its nodes; cpu in milli.")
