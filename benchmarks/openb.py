@@ -101,7 +101,7 @@ def read_trace(folder: Path, pod_list: str = "gpuspec33") -> Trace:
     return Trace(
         tuple(
             NodeClass(int(row["cpu_milli"]), int(row["memory_mib"]), int(row["gpu"]) * 1000, row["model"])
-            for row in _rows(folder / "openb_node_list_all_node.csv.gz")
+            for row in trace_rows(folder / "openb_node_list_all_node.csv.gz")
         ),
         tuple(
             Shape(
@@ -110,12 +110,13 @@ def read_trace(folder: Path, pod_list: str = "gpuspec33") -> Trace:
                 int(row["num_gpu"] or 0) * int(row["gpu_milli"] or 0),
                 tuple(sorted(set(filter(None, (row.get("gpu_spec") or "").split("|"))))),
             )
-            for row in _rows(folder / f"openb_pod_list_{pod_list}.csv.gz")
+            for row in trace_rows(folder / f"openb_pod_list_{pod_list}.csv.gz")
         ),
     )
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
+def trace_rows(path: Path) -> Iterator[dict[str, str]]:
+    """The rows of a list, by the names of its columns."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
         yield from csv.DictReader(lines)
 
@@ -242,7 +243,7 @@ class Experiment:
                 cpu=f"{shape.cpu}m",
                 memory=f"{shape.memory}Mi",
                 requests={GPU: shape.gpu} if shape.gpu else {},
-                affinity=_on_models(shape.models) if shape.models else None,
+                affinity=on_models(shape.models) if shape.models else None,
             )
             self.pending[pod.uid] = self.cluster.templates.info(pod)
         self.place_pending()
@@ -326,7 +327,8 @@ def _arrived(pod: PodInfo, cluster: Cluster, node: str) -> PodInfo:
     )
 
 
-def _on_models(models: Sequence[str]) -> dict[str, object]:
+def on_models(models: Sequence[str]) -> dict[str, object]:
+    """An affinity that only nodes with one of these GPU models meet."""
     term = {"matchExpressions": [{"key": MODEL, "operator": "In", "values": list(models)}]}
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
 

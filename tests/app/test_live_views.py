@@ -26,10 +26,15 @@ from plimsoll.cluster.cache import Cache
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+RACK = "example.com/rack"
 
 
 class NoPods:
@@ -70,7 +75,7 @@ class OnePolicy:
 
 
 def some_views(cache: Cache) -> LiveViews:
-    return LiveViews(NoPods(), cache, OnePolicy(), {}, list, FakeClock(), lambda: "leading")  # type: ignore[arg-type] # reads two methods of the queue
+    return LiveViews(NoPods(), cache, OnePolicy(), {}, list, FakeClock(), lambda: "leading", tuple)  # type: ignore[arg-type] # reads two methods of the queue
 
 
 def test_maintenances_are_shown_with_what_is_missing() -> None:
@@ -293,3 +298,31 @@ async def test_nothing_is_looked_at_unless_somebody_looks(monkeypatch: pytest.Mo
             await answer.content.readline()
             answer.close()  # the tab is closed in the middle of a stream
     assert asyncio.all_tasks() <= before | {asyncio.current_task()}
+
+
+def test_racks_are_shown_with_the_groups_that_have_members_there() -> None:
+    """A rack without members is counted only; members that come change the picture."""
+    cache = Cache()
+    cluster = cache.cluster
+    for name in ("a0", "a1", "b0", "c0"):
+        cluster.set_node(a_node(name, labels={RACK: name[0]}))
+    wishes = {"minMember": 2, "topology": {"preferred": RACK}}
+    metadata = {"name": "train", "namespace": "default"}
+    cluster.objects.pod_groups["default/train"] = convert(PodGroup, {"metadata": metadata, "spec": wishes})
+
+    def place(name: str, node: str) -> None:
+        pod = a_pod(name, node=node, labels={"plimsoll.dev/pod-group": "train"})
+        cluster.place(cluster.templates.info(pod), node)
+
+    place("m0", "a0")
+    place("m1", "b0")
+    views = some_views(cache)
+    before, _ = views.since({})
+    place("m2", "a0")
+    after, _ = views.since({})
+
+    assert (before.rack_label, before.rack_count) == (RACK, 3)
+    assert [(each.domain, each.nodes, each.without) for each in before.racks] == [("a", 2, 1), ("b", 1, 0)]
+    assert [each.groups[0].members for each in before.racks] == [1, 1]
+    assert [each.groups[0].members for each in after.racks] == [2, 1]
+    assert after.racks[0].groups[0].group == "PodGroup default/train"

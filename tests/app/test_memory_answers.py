@@ -131,7 +131,7 @@ def test_a_live_view_counts_a_pod_from_its_first_sight() -> None:
             return ()
 
     view, _ = LiveViews(
-        scene.queue, scene.cache, NoPolicies(), {}, list, scene.clock, lambda: "leading"
+        scene.queue, scene.cache, NoPolicies(), {}, list, scene.clock, lambda: "leading", tuple
     ).since({})
 
     (pod,) = view.queue

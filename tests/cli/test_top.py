@@ -14,8 +14,8 @@ from cli.commands import say
 from cli.executed_page import check_page
 from cli.golden_files import check
 from cli.loaded_cluster import write_dump
-from cli.planning_scenes import saved
-from inspection.contents import a_node_document, a_pod_document
+from cli.planning_scenes import a_rebalancing, saved
+from inspection.contents import a_node_document, a_pod_document, a_policy_document
 
 #: When the dump was written: 20 seconds after the readings.
 TAKEN = datetime(2026, 2, 1, 0, 0, 20, tzinfo=UTC).timestamp()
@@ -144,6 +144,61 @@ def test_prices_are_those_of_the_nodes_and_of_a_table(tmp_path: Path) -> None:
     assert "it needs currency, such as EUR, and a list nodes" in wrong.err
     assert "two.yaml has 2 documents; a table of prices is one, in one currency" in two.err
     assert "cannot be read: No such file" in missing.err
+
+
+def racked() -> list[dict[str, Any]]:
+    """A group in two racks, one in one of them, and a node without the label."""
+    documents: list[dict[str, Any]] = []
+    for name, rack in (("a0", "a"), ("a1", "a"), ("b0", "b"), ("bare", "")):
+        documents.append(a_node_document(name, cpu="4"))
+        documents[-1]["metadata"]["labels"] |= {"example.com/rack": rack} if rack else {}
+    for group, nodes in (("train", ("a0", "a0", "b0")), ("eval", ("a1", "a1"))):
+        wish = {"minMember": 2, "topology": {"preferred": "example.com/rack"}}
+        metadata = {"name": group, "namespace": "shop"}
+        documents.append({"kind": "PodGroup", "metadata": metadata, "spec": wish})
+        for number, node in enumerate(nodes):
+            documents.append(a_pod_document(f"{group}-{number}", node, cpu="1", owner=group))
+            documents[-1]["metadata"]["labels"]["plimsoll.dev/pod-group"] = group
+    return documents
+
+
+def test_racks_are_listed_with_their_groups(tmp_path: Path) -> None:
+    """By the label that groups name, or another one; without any label the answer says which option."""
+    cluster = str(tmp_path / saved(tmp_path, *racked()))
+
+    said = say("top", "racks", "--from", cluster)
+    other = say("top", "racks", "--label", "kubernetes.io/hostname", "--from", cluster, "-o", "json")
+    (tmp_path / "plain").mkdir()
+    plain = tmp_path / "plain" / saved(tmp_path / "plain", a_node_document("n"))
+    none = say("top", "racks", "--from", str(plain))
+
+    assert said.out == (
+        "2 domains of label example.com/rack; 2 groups, of which 1 runs in more than one\n\n"
+        "DOMAIN   NODES   WITHOUT GROUP   PODS   CPU   REQUESTED   GROUPS\n"
+        "a            2               0      4     8           4   "
+        "PodGroup shop/eval (2), PodGroup shop/train (2)\n"
+        "b            1               0      1     4           1   PodGroup shop/train (1)\n"
+        "<none>       1               1      0     4           0   <none>\n"
+    )
+    assert len(json.loads(other.out)["domains"]) == 4
+    assert none.out.startswith("no group names a topology label; name one with --label")
+
+
+def test_a_report_draws_racks_with_their_groups(tmp_path: Path) -> None:
+    """Parts of a bar add up to the nodes that have members."""
+    page = tmp_path / "plan.html"
+    policy = a_policy_document("tidy", rebalancing=a_rebalancing("RemoveDuplicates"))
+    file = str(tmp_path / saved(tmp_path, *racked(), policy))
+
+    said = say("plan", "--from", file, "--report", str(page))
+
+    html = page.read_text(encoding="utf-8")
+    assert said.code in (0, 2), said
+    assert "Groups by domain" in html
+    assert '<strong>a</strong><svg viewBox="0 0 400 18"' in html
+    assert "A PodGroup shop/train: 2 pods" in html
+    assert "1 of 1 node without a group" in html
+    assert html.count('width="200.0" height="18"') == 2
 
 
 def test_a_screen_of_a_large_cluster_has_the_fullest_nodes_first(tmp_path: Path) -> None:

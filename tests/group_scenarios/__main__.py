@@ -13,7 +13,7 @@ import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from e2e.scene import Scene
 from e2e.speaker import speaking
 from group_scenarios.situations import SITUATIONS
 from group_scenarios.steps import PRIORITIES, Situation, class_of, outcome
+from group_scenarios.table import COLUMNS, table, with_table
 from roadstead import processes
 from upstream_suite.kubernetes import plimsoll
 from upstream_suite.stage import Stage, stage
@@ -36,9 +37,6 @@ GATES = ",".join(
 )
 OPTIONS = (f"--feature-gates={GATES}", "--runtime-config=scheduling.k8s.io/v1alpha2=true")
 
-#: What stands on the page before and after the table.
-BEGIN, END = "<!-- table -->", "<!-- end of table -->"
-
 #: Situations that are played concurrently; each has nodes of its own.
 CONCURRENT = 4
 
@@ -52,8 +50,7 @@ async def kube_scheduler(made: Stage) -> AsyncIterator[None]:
         yield
 
 
-#: By the names of the table's columns.
-SCHEDULERS = {"kube-scheduler": kube_scheduler, "Plimsoll": plimsoll}
+SCHEDULERS = dict(zip(COLUMNS, (kube_scheduler, plimsoll), strict=True))
 
 
 @asynccontextmanager
@@ -91,18 +88,6 @@ async def played(
     return found
 
 
-def table(chosen: Mapping[str, tuple[Situation, ...]], results: Mapping[str, Mapping[str, str]]) -> str:
-    """The table: a tick where a situation goes as its title says, else what was seen."""
-    rows = [f"| Situation and outcome | {' | '.join(results)} |", "| --- |" + " --- |" * len(results)]
-    for part, situations in chosen.items():
-        rows.append(f"| **{part}** |" + " |" * len(results))
-        for each in situations:
-            cells = [found[each.title] or "✓" for found in results.values()]
-            mark = "" if each.source else " *"
-            rows.append(f"| {each.title}{mark} | {' | '.join(cells)} |")
-    return "\n".join(rows)
-
-
 def main() -> int:
     """Play, print the table, and write it; 0 when all goes as told."""
     parser = argparse.ArgumentParser(
@@ -129,9 +114,7 @@ def main() -> int:
     print(f"\n{(text := table(chosen, results))}")
     if asked.page:
         page = asked.page.read_text(encoding="utf-8")
-        before, _, rest = page.partition(BEGIN)
-        _, _, after = rest.partition(END)
-        asked.page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+        asked.page.write_text(with_table(page, text), encoding="utf-8")
     return int(any(found for result in results.values() for found in result.values()))
 
 

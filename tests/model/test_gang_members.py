@@ -47,9 +47,25 @@ def test_without_a_known_minimum_all_are_needed() -> None:
 
 
 def test_a_member_that_has_not_started_spares_no_other() -> None:
+    """But for preemption, which counts nodes, as kube-scheduler does."""
     waiting = a_member("d", status={"phase": "Pending"})
+    cluster = a_gang(*three(), waiting, least=3)
+    unit = units(cluster).of(cluster.pods["uid-default-a"])
 
-    assert spare(a_gang(*three(), waiting, least=3), "a") == 0
+    assert unit is not None
+    assert (unit.spare, unit.surplus) == (0, 1)
+
+
+def test_a_member_that_is_about_to_be_bound_spares_no_other() -> None:
+    """The binding may fail, and then the group would lack it."""
+    cluster = a_gang(*three(), least=3)
+    assumed = cluster.templates.info(a_pod("d", labels={GROUP: "g"}, status={"phase": "Pending"}))
+    cluster.place(assumed, "n")
+    unit = units(cluster).of(assumed)
+
+    assert unit is not None
+    assert len(unit.members) == 4
+    assert (unit.spare, unit.surplus) == (0, 0)
 
 
 def test_ended_and_terminating_members_do_not_count() -> None:

@@ -72,6 +72,25 @@ def test_a_spare_member_goes_alone() -> None:
     assert len(victims(a_scheduler(pods, g=2))) == 1
 
 
+def test_a_member_of_a_gang_that_is_bound_and_has_not_started_goes_alone() -> None:
+    """Two of three are enough, and no kubelet has started any of them."""
+    waits = {"phase": "Pending"}
+    pods = [*pair(status=waits), a_member("g3", "g", "n3", status=waits)]
+
+    assert len(victims(a_scheduler(pods, g=2))) == 1
+    assert victims(a_scheduler(pods, g=3)) == ["g1", "g2", "g3"]
+
+
+def test_a_queue_gives_back_a_member_that_is_bound_and_has_not_started() -> None:
+    """One is enough; the other two are above what their queue deserves."""
+    waits = {"phase": "Pending"}
+    rich = {"plimsoll.dev/queue": "rich"}
+    pods = [a_member(f"g{at}", "g", f"n{at}", labels=rich, status=waits) for at in (1, 2, 3)]
+    scheduler = a_scheduler(pods, queues=QUEUES, g=1)
+
+    assert len(victims(scheduler, priority=0, labels={"plimsoll.dev/queue": "poor"})) == 1
+
+
 def test_without_a_podgroup_all_members_are_needed() -> None:
     assert victims(a_scheduler([*pair(), loose("king", "n3", priority=200)])) == ["g1", "g2"]
 

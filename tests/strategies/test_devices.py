@@ -11,14 +11,17 @@ from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.devices_wanted import wanted_devices
 from plimsoll.framework.descheduling.strategy import Strategy
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.resource_claim import ResourceClaim
-from plimsoll.planning.moves import EvictionPlan
+from plimsoll.planning.moves import EvictionPlan, PlanningContext
+from plimsoll.planning.planners import proven_plan
 from plimsoll.strategies.consolidate_nodes import ConsolidateNodes
 from plimsoll.strategies.defragment_resource import DefragmentResource
 from plimsoll.strategies.make_room_for_pending import MakeRoomForPending
-from plimsoll.testing.builders import a_cluster, a_node
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from strategies.builders import a_context, a_strategy
-from strategies.making_room import moves_of, planned, served
+from strategies.making_room import NOW, a_rebalancing, moves_of, planned, served
 
 
 def linked(nodes: dict[str, int], links: int = 4) -> Cluster:
@@ -57,6 +60,7 @@ def a_plan(strategy: Strategy, cluster: Cluster, *pods: Any) -> EvictionPlan:
     return planned(strategy, [], list(pods), cluster=cluster)
 
 
+RACK = "example.com/rack"
 MAKE_ROOM = a_strategy(MakeRoomForPending, maxMovesPerPod=8)
 
 
@@ -115,6 +119,40 @@ def test_nodes_that_lack_fewer_devices_are_looked_at_first() -> None:
 
     assert wanted is not None
     assert [context.cluster.nodes[row].name for row in wanted.rows(context)] == ["c", "e", "b", "a"]
+
+
+@pytest.mark.parametrize("claims", [False, True])
+def test_a_group_gets_devices_in_the_rack_that_has_most_of_them_free(claims: bool) -> None:
+    """The last of ten racks: its two users move, and pods of the others are too important to be moved."""
+    racks = [f"r{number}" for number in range(10)]
+    nodes = [a_node(f"{rack}-{at}", labels={RACK: rack}) for rack in racks for at in range(2)]
+    spares = [a_node(f"spare-{at}") for at in range(2)]
+    cluster = a_cluster([*nodes, *spares])
+    book = cluster.objects.ledger(DeviceBook)
+    serving = [] if claims else [a_class("serving", extendedResourceName="example.com/gpu")]
+    slices = [a_slice(node.name, [a_device("d0"), a_device("d1")]) for node in (*nodes, *spares)]
+    fill(book, slices, classes=serving)
+    for node in nodes:
+        is_last = node.name.startswith("r9")
+        for device in ("d0",) if is_last else ("d0", "d1"):
+            user = f"{node.name}-{device}"
+            more: Any = {"owner": f"ReplicaSet/{user}", "priority": 0 if is_last else 9}
+            cluster.place(cluster.templates.info(a_user(user, node.name, template="t", **more)), node.name)
+            book.set_claim(a_made_claim(user, node.name, [device]))
+    spec = {"minMember": 2, "topology": {"required": RACK}}
+    group = convert(PodGroup, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
+    cluster.objects.pod_groups[group.key] = group
+    of: Any = {"labels": {"plimsoll.dev/pod-group": "g"}}
+    asked: Any = {"requests": {"cpu": "1", "example.com/gpu": 2}, **of}
+    pods = [a_user(f"m{at}", template="t", **of) if claims else a_pod(f"m{at}", **asked) for at in "01"]
+    for pod in pods if claims else ():
+        book.set_claim(a_made_claim(pod.name, count=2))
+    waits = PlanningContext(NOW, unplaced=[cluster.templates.info(pod) for pod in pods], gangs={group.key: 2})
+
+    found = proven_plan(a_rebalancing(MAKE_ROOM), cluster, waits)
+
+    assert {move[:2] for move in moves_of(found)} == {("r9-0-d0", "r9-0"), ("r9-1-d0", "r9-1")}
+    assert {move.target for move in found.moves} == {"spare-0"}
 
 
 @pytest.mark.parametrize("users", ["x", "xy"])

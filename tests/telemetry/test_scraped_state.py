@@ -6,9 +6,13 @@ from msgspec.structs import fields, replace
 from prometheus_client import CollectorRegistry
 
 from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
+from plimsoll.cluster.pod_groups import Group
 from plimsoll.load.summary import LoadSummary
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scraped_state import Sources, StateCollector
+from plimsoll.testing.builders import a_pod
 from plimsoll.toolkit.descheduling.unhealthy_nodes import NodeHealth
 from plimsoll.toolkit.scheduling.fair_shares import QueueAccount
 
@@ -65,6 +69,7 @@ def test_each_scrape_tells_the_present_state() -> None:
                 },
                 prices=lambda: {"EUR": 1.5},
                 shares=list,
+                groups=list,
             )
         )
     )
@@ -134,15 +139,37 @@ def test_each_scrape_tells_the_present_state() -> None:
     assert value("plimsoll_scheduler_unschedulable_pods", {"plugin": "Taints", "profile": "p"}) == 1
 
 
+def scraped(**sources: Any) -> CollectorRegistry:
+    """A registry with these figures, and nothing else."""
+    nothing: dict[str, Any] = {each.name: dict for each in fields(Sources)}
+    numbers = dict.fromkeys(("in_flight", "events_dropped", "tasks"), int)
+    registry = CollectorRegistry()
+    registry.register(StateCollector(Sources(**{**nothing, **numbers, "load": lambda: None, **sources})))
+    return registry
+
+
+def test_groups_are_counted_by_phase_and_their_pods_by_state() -> None:
+    """A PodGroup without pods is not counted; phases that no group is in are 0."""
+    members = {
+        "a": a_pod("a", node="n", status={"phase": "Running"}),
+        "b": a_pod("b", node="n", status={"phase": "Pending"}),
+        "c": a_pod("c"),
+    }
+    train = convert(PodGroup, {"metadata": {"name": "train"}, "spec": {"minMember": 2}})
+    groups = [Group("default/train", train, members, present=3), Group("default/empty", train)]
+    value = scraped(groups=lambda: groups).get_sample_value
+
+    for phase, count in (("Scheduled", 1), ("Pending", 0)):
+        assert value("plimsoll_scheduler_pod_groups", {"phase": phase}) == count
+    for state in ("Waiting", "Bound", "Running"):
+        assert value("plimsoll_scheduler_pod_group_members", {"state": state}) == 1
+
+
 def test_queues_have_a_series_for_each_of_their_eight_first_resources() -> None:
     """In cores; an amount without a value is 0."""
     gpus = {f"gpu-{at}": 2 for at in range(8)}
     account = QueueAccount("a", "", {"cpu": 3500}, {"cpu": 1000}, gpus, {}, {"cpu": 2000}, 0.5)
-    nothing: dict[str, Any] = {each.name: dict for each in fields(Sources)}
-    numbers = dict.fromkeys(("in_flight", "events_dropped", "tasks"), int)
-    sources = Sources(**{**nothing, **numbers, "load": lambda: None, "shares": lambda: [("p", account)]})
-    registry = CollectorRegistry()
-    registry.register(StateCollector(sources))
+    registry = scraped(shares=lambda: [("p", account)])
 
     def of_queue(resource: str, amount: str) -> float | None:
         labels = {"profile": "p", "queue": "a", "resource": resource, "amount": amount}

@@ -10,6 +10,7 @@ from cli.planning_scenes import a_rebalancing, crowded, past, policies, saved, s
 from inspection.contents import a_node_document, a_pod_document, a_policy_document
 from plimsoll.web_pages.heat_map import HeatMap, Tile
 from plimsoll.web_pages.move_arrows import move_arrows
+from plimsoll.web_pages.rack_bars import BarPart, RackBar, RackBars
 from plimsoll.web_pages.report import PodsForReason, Report, ReportSection, ReportTable
 from plimsoll.web_pages.time_line import time_line
 
@@ -62,6 +63,7 @@ def a_hostile_page(folder: Path) -> Path:
         [*names, table],
         maps=[HeatMap(SCRIPT, tiles)],
         arrows=move_arrows((source, target) for source in names for target in names),
+        racks=RackBars(SCRIPT, [RackBar(each, [BarPart(each, 0, "A", 0, 400)], each) for each in names], 3),
         lines=[time_line(SCRIPT, [(each, [(0, 1.0), (9, 3.0)]) for each in names])],
         waiting=[PodsForReason(each, 9, names) for each in names],
     )

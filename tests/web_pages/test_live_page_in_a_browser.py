@@ -21,6 +21,8 @@ from plimsoll.app.memory.live_view import (
     LiveNode,
     LivePod,
     LivePolicy,
+    LiveRack,
+    LiveRackGroup,
     LiveRecord,
     LiveRefusal,
     LiveSlot,
@@ -122,6 +124,17 @@ def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> Liv
                 message=words,
             ),
         ),
+        rack_label="example.com/rack",
+        rack_count=3,
+        racks=tuple(
+            LiveRack(
+                domain=name,
+                nodes=4,
+                without=1,
+                groups=(LiveRackGroup(group=f"PodGroup {name}", members=9, nodes=3),),
+            )
+            for name in names
+        ),
         moves=(a_record("shop/web-a", "Evicting"),),
         records=(
             a_record("shop/web-c", "Predicted").model_copy(update={"time": "2026-01-31T11:59:00Z"}),
@@ -197,6 +210,16 @@ def test_its_figures_are_those_of_the_view(driver: Chrome) -> None:
         assert rows(driver, "waiting") == [
             [each["pod"], each["queue"], "1h2m", str(each["attempts"]), ", ".join(each["rejectedBy"])]
             for each in said["queue"]
+        ]
+        assert "2 domains of 3 of label example.com/rack" in driver.find_element(By.ID, "groups-said").text
+        assert [each.text.split("\n") for each in driver.find_elements(By.CSS_SELECTOR, "#racks li")] == [
+            [name, f"{letter}", f"{letter} PodGroup {name}: 9 pods; 1 of 4 nodes without a group"]
+            for name, letter in (("shop/web-big", "A"), ("shop/job", "B"))
+        ]
+        bars = driver.find_elements(By.CSS_SELECTOR, "#racks rect:not(.frame)")
+        assert [(each.get_attribute("class"), each.get_attribute("width")) for each in bars] == [
+            ("g0", "300"),
+            ("g1", "300"),
         ]
         words = "metrics.k8s.io has not answered for 5 minutes"
         result = f"{words}; 3 candidates: 1 moved; held back: 2 Budget"

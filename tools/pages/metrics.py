@@ -48,6 +48,7 @@ _NOTHING = Sources(
     unhealthy=dict,
     prices=dict,
     shares=list,
+    groups=list,
 )
 
 

@@ -105,12 +105,22 @@ class Group(Struct):
         if self.object is None:
             seen = " that the operator may read" if is_core(self.key) else ""
             return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}{seen}"
+        if self.object.spec.parent:
+            return (
+                f"{self.title} is part of CompositePodGroup {self.object.spec.parent}, and Plimsoll does not"
+                " place groups of groups: make it without a parent, or let another scheduler place it"
+            )
         if self.present < self.min_member:
             return (
                 f"cannot find enough sibling pods of {self.title}, whose "
                 f"{self.object.spec.least_name} is {self.min_member}"
             )
         return ""
+
+    def phase(self, census: "Census") -> str:
+        """The phase with these counts of its members."""
+        is_refused = bool(self.refusal or self.obstacle())
+        return census.phase(self.min_member, is_refused=is_refused, is_overdue=self.overdue)
 
     def census(self) -> "Census":
         """Counts of the members."""
@@ -128,7 +138,7 @@ class Group(Struct):
 
 
 class Census(Struct):
-    """Counts of a group's members."""
+    """Counts of a group's members, or of those of several groups."""
 
     present: int = 0
     scheduled: int = 0

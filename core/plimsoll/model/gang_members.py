@@ -1,6 +1,6 @@
 """Indexes placed pods by the groups that they name, and finds the pods that may only leave together."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from plimsoll.model.columns.columns import PodIndex
@@ -22,7 +22,8 @@ class GangUnit(NamedTuple):
     Attributes:
         gangs: The gangs.
         members: Placed members that have not ended and are not being deleted, by uid.
-        spare: Number of members that may leave while the others go on.
+        spare: Number of members that may leave while enough others run.
+        surplus: The same while enough others have a node, running or not: what preemption may take.
         least: Number of members that must stay, for messages; None if all must.
         priority: The priority of the group, if it has one and its members leave together.
         topology: The node label whose value all members' nodes must share, "" for none.
@@ -31,6 +32,7 @@ class GangUnit(NamedTuple):
     gangs: tuple[Gang, ...]
     members: Mapping[PodUid, PodInfo]
     spare: int
+    surplus: int
     least: int | None
     priority: int | None = None
     topology: str = ""
@@ -116,33 +118,37 @@ class GangMembers(PodIndex):
                 if gang[:2] in gangs or _is_loose(gang, objects):
                     continue
                 gangs[gang[:2]] = gang
-                for uid in self.members[gang[:2]]:
-                    other = find(uid)
-                    if uid not in members and other is not None and self._is_member(other):
-                        members[uid] = other
-                        found.append(uid)
+                for key in (gang[:2], *_siblings(gang, objects)):
+                    for uid in self.members.get(key, ()):
+                        other = find(uid)
+                        if uid not in members and other is not None and self._is_member(other):
+                            members[uid] = other
+                            found.append(uid)
         if not gangs:
             return None
         named = tuple(gangs.values())
-        least = _least(named[0], objects) if len(named) == 1 else None
+        least = _least(named[0], objects) if len(named) == 1 else None  # of several all are needed
+        # Without a node in the API server a member is only about to be bound, which may fail.
+        bound = [each for each in members.values() if each.pod.node_name]
         running = sum(each.pod.status.phase != "Pending" for each in members.values())
         specs = [each.spec for each in (objects.pod_groups.get(gang.key) for gang in named) if each]
         return GangUnit(
             named,
             members,
-            0 if least is None else len(members) if not least else max(running - least, 0),
+            _above(least, running, members),
+            _above(least, len(bound), members),
             least,
             next((each.own_priority for each in specs if each.leaves_whole), None),
             next((each.topology_key for each in specs if each.topology_key), ""),
         )
 
     def breaking(self, leaving: Iterable[PodInfo], find: FindPod, objects: ClusterObjects) -> PodInfo | None:
-        """The first of these pods that would leave members of its gang behind that need it; None if none."""
+        """The first of these victims that would leave members of its gang that need it; None if none."""
         leaving = tuple(leaving)
         uids = {each.uid for each in leaving}
         for each in leaving:
             unit = self.unit_of(each, find, objects)
-            if unit is not None and unit.spare < len(uids & unit.members.keys()) < len(unit.members):
+            if unit is not None and unit.surplus < len(uids & unit.members.keys()) < len(unit.members):
                 return each
         return None
 
@@ -209,9 +215,14 @@ def _least(gang: Gang, objects: ClusterObjects) -> int | None:
     if gang.kind not in (OURS, CORES, OWNED):
         return gang.least
     known = objects.pod_groups.get(gang.key)
-    if known is None or known.spec.leaves_whole:
+    if known is None or known.spec.leaves_whole or known.spec.parent:
         return None
     return 0 if known.spec.are_independent else max(1, known.spec.min_member)
+
+
+def _above(least: int | None, count: int, members: Mapping[PodUid, PodInfo]) -> int:
+    """Number of members beyond those that a gang needs, of so many that count."""
+    return 0 if least is None else len(members) if not least else max(count - least, 0)
 
 
 def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
@@ -219,4 +230,15 @@ def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
     known = objects.pod_groups.get(gang.key) if gang.kind in (CORES, OWNED) else None
     if known is None and gang.kind == OWNED:
         return True
-    return known is not None and known.spec.are_independent and not known.spec.topology_key
+    if known is None or known.spec.parent:
+        return False
+    return known.spec.are_independent and not known.spec.topology_key
+
+
+def _siblings(gang: Gang, objects: ClusterObjects) -> Iterator[_GangKey]:
+    """The other groups of a group's CompositePodGroup: how many of them it needs is not read."""
+    known = objects.pod_groups.get(gang.key)
+    if known is not None and known.spec.parent:
+        for each in objects.pod_groups.values():
+            if each.spec.parent == known.spec.parent and each.namespace == known.namespace:
+                yield CORES, each.group_key

@@ -447,8 +447,8 @@ class FairShare(fwk.PreFilterPlugin, fwk.PostFilterPlugin, fwk.EnqueueExtensions
                     key=importance,
                     reverse=True,
                 )
-                if unit.spare:
-                    left = unit.spare - len(condemned & unit.members.keys())
+                if unit.surplus:
+                    left = unit.surplus - len(condemned & unit.members.keys())
                     yield from (Reclaimable((each,)) for each in list(filter(may_go, here))[: max(left, 0)])
                 elif all(map(may_go, unit.members.values())) and not any(
                     members.shares_gang(pod, each) for each in unit.members.values()

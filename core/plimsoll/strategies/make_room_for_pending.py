@@ -45,6 +45,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
+from plimsoll.devices.device_places import device_places, own_requests
 from plimsoll.devices.device_room import DeviceRoom
 from plimsoll.devices.devices_wanted import DevicesWanted, wanted_devices
 from plimsoll.framework import ABSENT, IntArray, PluginArgs, PodInfo
@@ -77,6 +78,9 @@ MOST_DOMAINS = 8
 
 #: Maximum number of members of a PodGroup that must start together.
 MOST_MEMBERS = 100
+
+#: Maximum number of nodes whose devices are counted for one member.
+MOST_NODES = 64
 
 
 class MakeRoomForPendingArgs(PluginArgs):
@@ -191,7 +195,7 @@ class MakeRoomForPending(Strategy):
         total = np.maximum(context.snapshot.allocatable.sum(axis=0), 1)
 
         def size(pod: PodInfo) -> float:
-            wanted = context.snapshot.requests_row(pod.requests)
+            (wanted,) = own_requests([pod], context.snapshot)
             return float((wanted / np.resize(total, len(wanted))).max())
 
         return sorted(pods, key=lambda pod: (-pod.priority, -size(pod), pod.key))
@@ -241,8 +245,12 @@ class MakeRoomForPending(Strategy):
         samples = {pod.template: pod for pod in members}
         likely: set[int] = set()
         for template, count in counts.items():
-            rows, _ = self._deficits(samples[template], highest, context, inside)
-            likely.update(rows[:count].tolist())
+            if (devices := wanted_devices(samples[template], context)) is not None:
+                rows = np.array(devices.rows(context), dtype=np.intp)
+                rows = rows[np.isin(rows, inside)]
+            else:
+                rows, _ = self._deficits(samples[template], highest, context, inside)
+            likely.update([row for row in rows.tolist() if row not in likely][:count])
         return frozenset(likely)
 
     def _place(
@@ -363,23 +371,32 @@ class MakeRoomForPending(Strategy):
 
 
 def _domains(key: str, members: Sequence[PodInfo], context: StrategyContext) -> list[RowArray]:
-    """The rows of the nodes of each domain, those with room for the most pods like the first member first."""
+    """The rows of the nodes of each domain, the most room for pods like the first member first.
+
+    Nodes that lack a part of one count in part: there the fewest pods must leave.
+    """
     snapshot = context.snapshot
-    ids, wanted = snapshot.label_ids(key), snapshot.requests_row(members[0].requests)
-    axes = np.flatnonzero(wanted > 0)
+    (wanted,) = own_requests(members[:1], snapshot)
+    ids, axes = snapshot.label_ids(key), np.flatnonzero(wanted > 0)
     free = (snapshot.allocatable - snapshot.requested)[:, axes].clip(0)
-    room = (free // wanted[axes]).min(axis=1)
+    room = (free / wanted[axes]).min(axis=1)
+    places = device_places(members[0], snapshot, np.arange(len(snapshot)))
+    room = room if places is None else np.minimum(room, places)
     found = [np.flatnonzero(ids == each) for each in np.unique(ids[ids != ABSENT]).tolist()]
-    return sorted(found, key=lambda rows: (-int(room[rows].sum()), int(rows[0])))
+    return sorted(found, key=lambda rows: (-float(room[rows].sum()), int(rows[0])))
 
 
 def _fullest(rows: RowArray, pod: PodInfo, context: StrategyContext) -> str:
-    """The node among these with the least left over, measured by the largest share."""
+    """The node among these with the least left over, by the largest share; then the fewest devices."""
     snapshot = context.snapshot
-    wanted = snapshot.requests_row(pod.requests)
+    (wanted,) = own_requests([pod], snapshot)
     free = snapshot.allocatable[rows] - snapshot.requested[rows] - wanted
     left = (free / np.maximum(snapshot.allocatable[rows], 1))[:, wanted > 0].max(axis=1)
-    return min(snapshot.node(row).name for row in rows[left == left.min()].tolist())
+    ranks = context.cluster.name_ranks[rows]
+    order = np.lexsort((ranks, left))[:MOST_NODES]
+    places = device_places(pod, snapshot, rows[order])
+    best = int(order[0 if places is None else places.argmin()])
+    return str(snapshot.node(int(rows[best])).name)
 
 
 def _cost(moves: tuple[Candidate, ...]) -> tuple[int, int, int]:

@@ -51,13 +51,16 @@ def write_report(path: Path, report: "Report") -> None:
 def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
     """The page of ``plimsoll plan``: the cluster, each policy, and the pending pods."""
     from plimsoll.cli.views.plan import comparison_view, policy_view  # noqa: PLC0415 - for pages alone
+    from plimsoll.inspection.domain_loads import domain_loads  # noqa: PLC0415 - likewise
     from plimsoll.inspection.picture import picture_of  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.heat_map import heat_maps  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.move_arrows import move_arrows  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
+    from plimsoll.web_pages.rack_bars import rack_bars  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
     picture = picture_of(state)
+    bars = rack_bars(domain_loads(state))
     sections = [
         ReportSection(
             f"Policy {plan.policy}",
@@ -77,7 +80,11 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
         source=_source(answer.source),
         taken=f"{answer.taken:%Y-%m-%dT%H:%M:%SZ}",
         command=_command(),
-        sections=[*sections, *_waiting(picture)],
+        sections=[
+            *sections,
+            *([ReportSection("Groups by domain", racks=bars)] if bars else []),
+            *_waiting(picture),
+        ],
         explanations=_explanations(state, picture, moved),
         verdict=_planned(answer),
         figures=_plan_figures(answer, picture),

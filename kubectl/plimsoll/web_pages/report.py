@@ -12,6 +12,7 @@ from plimsoll.inspection.state_words import STATE_WORDS
 from plimsoll.web_pages.heat_map import HeatMap
 from plimsoll.web_pages.html_page import rendered
 from plimsoll.web_pages.move_arrows import MoveArrows
+from plimsoll.web_pages.rack_bars import RackBars
 from plimsoll.web_pages.time_line import TimeLine
 
 
@@ -55,6 +56,7 @@ class ReportSection(Struct, frozen=True):
     body: Sequence[ReportTable | str] = ()
     maps: Sequence[HeatMap] = ()
     arrows: MoveArrows | None = None
+    racks: RackBars | None = None
     lines: Sequence[TimeLine] = ()
     waiting: Sequence[PodsForReason] = ()
 

@@ -217,6 +217,7 @@ class Operator:
             self.rebalancing.maintenances.given,
             self.clock,
             lambda: self.leadership.standing,
+            lambda: (each.profile.groups for each in self.wing.served.schedulers.values()),
         )
 
     def _sources(self) -> Sources:
@@ -242,6 +243,7 @@ class Operator:
             unhealthy=lambda: self.rebalancing.unhealthy.found,
             prices=lambda: prices_of(cluster.nodes),
             shares=lambda: () if self.wing.shares is None else self.wing.shares.accounts(),
+            groups=lambda: self.parts.groups,
         )
 
     def _stalled(self) -> Mapping[str, int]:

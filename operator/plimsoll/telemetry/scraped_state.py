@@ -13,6 +13,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from plimsoll.api.v1alpha1.node_maintenance import MaintainedNodePhase, NodeMaintenance
+from plimsoll.api.v1alpha1.pod_group import GroupPhase
+from plimsoll.cluster.pod_groups import Group
 from plimsoll.load.summary import LoadSummary
 from plimsoll.rebalancing.runs.statistics import RunFigures
 from plimsoll.telemetry.scheduling import upstream_point
@@ -40,6 +42,7 @@ class Sources(Struct, frozen=True):
         unhealthy: For each policy, its judgement about unhealthy nodes.
         prices: The price of all nodes together an hour, by currency.
         shares: For each queue of fairShare: the profile, and what the queue has.
+        groups: All groups of pods, those of owners included.
     """
 
     queues: Callable[[], Mapping[str, int]]
@@ -58,6 +61,7 @@ class Sources(Struct, frozen=True):
     unhealthy: Callable[[], Mapping[str, NodeHealth]]
     prices: Callable[[], Mapping[str, float]]
     shares: Callable[[], Iterable[tuple[str, QueueAccount]]]
+    groups: Callable[[], Iterable[Group]]
 
 
 class StateCollector(Collector):
@@ -100,6 +104,7 @@ class StateCollector(Collector):
         _add_maintenances(families, sources.maintenances())
         _add_unhealthy(families["unhealthy"], sources.unhealthy())
         _add_shares(families["shares"], sources.shares())
+        _add_groups(families, sources.groups())
         for currency, amount in sources.prices().items():
             families["prices"].add_metric([currency], amount)
         yield from families.values()
@@ -155,6 +160,24 @@ def _add_shares(
                 for name in resources:
                     amount = by_resource.get(name, 0) / (1000 if name == "cpu" else 1)
                     family.add_metric([profile, each.name, name, kind], amount)
+
+
+def _add_groups(
+    families: Mapping[str, GaugeMetricFamily | CounterMetricFamily], found: Iterable[Group]
+) -> None:
+    phases, members = Counter[str](), Counter[str]()
+    for group in found:
+        if not group.members:
+            continue
+        census = group.census()
+        phases[group.phase(census)] += 1
+        members["Waiting"] += max(census.present - census.scheduled - census.succeeded, 0)
+        members["Bound"] += census.scheduled - census.running
+        members["Running"] += census.running
+    for phase in GroupPhase:
+        families["groups"].add_metric([phase], phases[phase])
+    for state in ("Waiting", "Bound", "Running"):
+        families["group_members"].add_metric([state], members[state])
 
 
 def _add_unhealthy(family: GaugeMetricFamily | CounterMetricFamily, found: Mapping[str, NodeHealth]) -> None:
@@ -262,6 +285,17 @@ def _families() -> dict[str, GaugeMetricFamily | CounterMetricFamily]:
             "bytes. Labeled by profile, queue, resource (cpu, memory, and up to six more that pods of queues "
             "request) and amount (used, pending, guaranteed, deserved, borrowed).",
             labels=["profile", "queue", "resource", "amount"],
+        ),
+        "groups": GaugeMetricFamily(
+            "plimsoll_scheduler_pod_groups",
+            "Groups of pods that have any: PodGroups, ours and those of the core API, and owners that form "
+            f"groups. Labeled by phase ({', '.join(GroupPhase)}).",
+            labels=["phase"],
+        ),
+        "group_members": GaugeMetricFamily(
+            "plimsoll_scheduler_pod_group_members",
+            "Pods of these groups that have not ended. Labeled by state (Waiting, Bound, Running).",
+            labels=["state"],
         ),
         "maintenances": GaugeMetricFamily(
             "plimsoll_maintenances",

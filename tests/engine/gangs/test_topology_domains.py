@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices.builders import a_class, fill
+from devices.builders import a_class, a_device, a_slice, fill
+from planning.device_worlds import a_made_claim, a_user
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.gangs.joint_assignment import Patience, assigned
 from plimsoll.engine.gangs.joint_decision import GangDecision
@@ -227,6 +228,35 @@ def test_of_racks_with_equal_room_the_fullest_is_taken() -> None:
     cluster = a_cluster(nodes, [a_pod("old", cpu="2", node="b0")])
 
     assert racks_of(cluster, in_a_rack(cluster, equals(3), 3)) == {"b"}
+
+
+def a_rack_of_devices(name: str, count: int) -> tuple[list[Any], list[Any]]:
+    """Two nodes with so many devices each, and their slices."""
+    nodes = [a_node(f"{name}{at}", cpu="64", labels={RACK: name}) for at in range(2)]
+    slices = [a_slice(node.name, [a_device(f"d{at}") for at in range(count)]) for node in nodes]
+    return nodes, slices
+
+
+def of_a_class(name: str) -> Pod:
+    """A pod that requests four of what a class serves."""
+    return a_pod(name, requests={"cpu": "1", "example.com/gpu": 4})
+
+
+@pytest.mark.parametrize("claims", [False, True])
+def test_the_smallest_rack_is_the_one_with_the_fewest_devices(claims: bool) -> None:
+    """By cpu all are equal; whether a class serves the devices, or claims of the pods' own ask for them."""
+    sizes = {"a": 8, "b": 4, "c": 16}
+    racks = [a_rack_of_devices(name, count) for name, count in sizes.items()]
+    cluster = a_cluster([node for nodes, _ in racks for node in nodes])
+    book = cluster.objects.ledger(DeviceBook)
+    serving = [] if claims else [a_class(extendedResourceName="example.com/gpu")]
+    fill(book, [each for _, slices in racks for each in slices], classes=serving)
+    pods = [a_user(f"m{at}", template="t") if claims else of_a_class(f"m{at}") for at in range(2)]
+    for pod in pods if claims else ():
+        book.set_claim(a_made_claim(pod.name, count=4))
+
+    assert racks_of(cluster, in_a_rack(cluster, pods, 2)) == {"b"}
+    assert racks_of(cluster, near_each_other(cluster, pods, 2)) == {"b"}
 
 
 @pytest.mark.parametrize("taken", [0, 1])

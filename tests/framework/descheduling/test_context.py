@@ -119,7 +119,7 @@ class Units:
     def __init__(self, *members: str, spare: int, least: int | None) -> None:
         gang = Gang("PodGroup", "default/train")
         placed = {PodUid(uid): the_info(a_pod(uid, uid=uid)) for uid in members}
-        self.unit = GangUnit((gang,), placed, spare, least)
+        self.unit = GangUnit((gang,), placed, spare, spare, least)
 
     def of(self, pod: object) -> GangUnit:
         return self.unit

@@ -65,6 +65,23 @@ async def test_a_gang_waits_for_its_group_and_for_its_pods() -> None:
         assert len(one.bound) == 3
 
 
+async def test_a_group_of_a_composite_group_waits_and_says_why() -> None:
+    """How many groups must start together is not read: to place one alone might block the others."""
+    part = a_core_group(least=2, parentCompositePodGroupName="train")
+    async with gang_scene() as one:
+        await one.see(ObjectAdded(part))
+        await one.pods(*core_members(2))
+        assert one.bound == []
+        assert "default/train is part of CompositePodGroup train, and Plimsoll does not" in one.message(
+            "train-0"
+        )
+
+        await one.see(ObjectDeleted(part))
+        await one.see(ObjectAdded(a_core_group(least=2, uid="again")))
+
+        assert len(one.bound) == 2
+
+
 async def test_a_basic_group_starts_with_what_fits() -> None:
     async with gang_scene(nodes=1, cpu="2") as one:
         await one.see(ObjectAdded(a_core_group(least=None)))
@@ -436,6 +453,20 @@ async def test_victims_leave_as_their_group_says(spec: dict[str, Any], leave: in
     async with gang_scene(nodes=2, cpu="1") as one:
         await one.see(ObjectAdded(a_core_group("g", **spec)))
         await running(one, low("g-0", "n0", group="g"), low("g-1", "n1", group="g"))
+        await one.pods(a_pod("high", schedulerName="s", cpu="1", priority=9))
+
+        assert len(one.preemptor.victims) == leave
+
+
+@pytest.mark.parametrize(("parent", "leave"), [("", 1), ("c", 2)])
+async def test_groups_of_a_composite_group_that_another_scheduler_placed_leave_together(
+    parent: str, leave: int
+) -> None:
+    """Each is basic and has one member; the composite group may need both."""
+    of = {"parentCompositePodGroupName": parent} if parent else {}
+    async with gang_scene(nodes=2, cpu="1") as one:
+        await one.see(*(ObjectAdded(a_core_group(name, least=None, **of)) for name in "gh"))
+        await running(one, low("g-0", "n0", group="g"), low("h-0", "n1", group="h"))
         await one.pods(a_pod("high", schedulerName="s", cpu="1", priority=9))
 
         assert len(one.preemptor.victims) == leave

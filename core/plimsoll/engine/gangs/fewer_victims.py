@@ -14,8 +14,9 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
+from plimsoll.devices.device_places import own_requests
 from plimsoll.engine.gangs.joint_decision import GangDecision
-from plimsoll.engine.gangs.topology_domains import own_requests, shape_of
+from plimsoll.engine.gangs.topology_domains import shape_of
 from plimsoll.framework import Nomination, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import BoolArray
@@ -124,14 +125,14 @@ def _breakable(units: GangUnits, cluster: Cluster, priority: int, ours: Collecti
 def _broken(decision: GangDecision, units: GangUnits) -> int:
     """The number of gangs that lose more members than they can spare."""
     lost: Counter[str] = Counter()
-    spare: dict[str, int] = {}
+    surplus: dict[str, int] = {}
     for victim in (each for placement in decision.placements for each in placement.victims):
         unit = units.of(victim)
         if unit is not None:
             key = min(unit.members)
             lost[key] += 1
-            spare[key] = unit.spare
-    return sum(count > spare[key] for key, count in lost.items())
+            surplus[key] = unit.surplus
+    return sum(count > surplus[key] for key, count in lost.items())
 
 
 class _Sparing:

@@ -25,6 +25,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from plimsoll.devices.device_places import own_requests
 from plimsoll.devices.fork_bookings import decide_on_fork
 from plimsoll.devices.gang_claims import GangClaims
 from plimsoll.engine.attempt import schedule
@@ -39,7 +40,6 @@ from plimsoll.engine.gangs.topology_domains import (
     TopologyPlacement,
     looks_at_pods,
     never_fits,
-    own_requests,
     shape_of,
 )
 from plimsoll.engine.scheduler import ProfileScheduler

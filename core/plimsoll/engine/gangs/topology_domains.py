@@ -16,7 +16,7 @@ Formula::
     parts[d]   = the fewest domains of a narrower label within d whose most add up to all members
 
 Units: pods.
-Edges: a node without the label is in no domain. Resources that devices serve are not counted.
+Edges: a node without the label is in no domain. Devices limit the room by number alone.
 Source: kube-scheduler v1.36, ``topologyaware/topology_placement.go`` and the placement scores of
 ``podgrouppodscount`` and ``noderesources`` (the most allocated domain). Differs: it tries every domain before
 it chooses.
@@ -29,7 +29,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.device_places import device_places, own_requests
 from plimsoll.framework.capabilities import Declares
 from plimsoll.framework.cycle_state import CycleState
 from plimsoll.framework.extension_points import FilterPlugin, Reads
@@ -119,6 +119,8 @@ class TopologyDomains:
         axes = np.flatnonzero(wanted > 0)
         free = snapshot.allocatable[rows][:, axes] - snapshot.requested[rows][:, axes]
         room = (free // wanted[axes]).min(axis=1).clip(0)
+        places = device_places(pod, snapshot, rows)
+        room = room if places is None else np.minimum(room, np.floor(places)).astype(np.int64)
         found: IntArray = np.zeros(len(self.values), dtype=np.int64)
         np.add.at(found, ids, room)
         return found
@@ -235,20 +237,6 @@ def never_fits(members: Sequence[PodInfo], cluster: Cluster, needed: int, key: s
     return f"{who}{each_of} must fit, and {place} {verb} {most[largest]} when {them} empty"
 
 
-def own_requests(pods: Iterable[PodInfo], snapshot: Snapshot) -> list[IntArray]:
-    """What each pod requests of its node, shape (R,): without what ResourceClaims provide."""
-    book = snapshot.objects.known_ledger(DeviceBook)
-    own = [
-        {name: each for name, each in pod.requests.items() if book.class_of_resource(name) is None}
-        if book is not None
-        else pod.requests
-        for pod in pods
-    ]
-    rows = [snapshot.requests_row(each) for each in own]
-    # The axis may grow with a later one.
-    return rows if len({*map(len, rows)}) < 2 else [snapshot.requests_row(each) for each in own]
-
-
 def _asked(pod: PodInfo) -> str:
     """The requests of a pod, for people: extended resources if it has any, else cpu."""
     devices = {name: amount for name, amount in pod.requests.items() if "/" in name}
@@ -268,6 +256,7 @@ class Filling:
 
     def __init__(self, domains: TopologyDomains, members: Sequence[PodInfo], begun: Iterable[str]) -> None:
         self.domains, self.begun = domains, [each for each in begun if domains.has(each)]
+        self._ids = {value: number for number, value in enumerate(domains.values)}
         self._left = Counter(map(shape_of, members))
         self._full: dict[Hashable, set[str]] = {}  #: domains that refused a shape
 
@@ -290,11 +279,14 @@ class Filling:
             most += np.minimum(rooms[shape], count)
             size += rooms[shape]
         shape = shape_of(pod)
-        used = {*self.begun, *self._full.get(shape, ())}
-        free = [each for each in np.flatnonzero(rooms[shape]).tolist() if values[each] not in used]
-        if not free:
+        is_free = rooms[shape] > 0
+        is_free[[self._ids[each] for each in (*self.begun, *self._full.get(shape, ()))]] = False
+        free = np.flatnonzero(is_free)
+        if not len(free):
             return ""
-        found = values[min(free, key=lambda each: (-int(most[each]), int(size[each]), values[each]))]
+        free = free[most[free] == most[free].max()]
+        free = free[size[free] == size[free].min()]
+        found: str = min(values[each] for each in free.tolist())
         self.begun.append(found)
         return found
 

@@ -2,7 +2,7 @@
 
 The core API's group is read into the form of ours, and adds to it where pods may run and how they may leave.
 Sources: scheduler-plugins' Coscheduling (ours); Kubernetes, ``scheduling.k8s.io`` v1alpha2 (1.36), v1alpha3
-and v1beta1 (1.37), KEP-4671, 5710, 5732.
+and v1beta1 (1.37), KEP-4671, 5710, 5732, 6012 (of which only the name of the parent is read).
 """
 
 import msgspec
@@ -83,6 +83,11 @@ class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
         """Whether the group waits for room instead of preempting."""
         return False
 
+    @property
+    def parent(self) -> str:
+        """The name of the CompositePodGroup that the group is part of, "" for none."""
+        return ""
+
 
 class GangPolicy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """All or nothing: the number of pods that a start needs."""
@@ -127,6 +132,7 @@ class CorePodGroupSpec(PodGroupSpec, frozen=True, kw_only=True, rename="camel", 
     disruption_mode: str | DisruptionMode = SINGLE
     priority: Int64 | None = None
     preemption_policy: str = ""
+    parent_composite_pod_group_name: str = ""
 
     def __post_init__(self) -> None:
         """Set the number of pods that a start needs."""
@@ -163,6 +169,11 @@ class CorePodGroupSpec(PodGroupSpec, frozen=True, kw_only=True, rename="camel", 
     def never_preempts(self) -> bool:
         """Whether the group waits for room instead of preempting."""
         return self.preemption_policy == "Never"
+
+    @property
+    def parent(self) -> str:
+        """The name of the CompositePodGroup that the group is part of, "" for none."""
+        return self.parent_composite_pod_group_name
 
 
 class GroupCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -134,10 +134,10 @@ def _portions(pod: PodInfo, pods: Sequence[PodInfo], units: GangUnits) -> Iterat
         )
         if _may_break(unit, pod, units.members):
             highest = max(map(unit.priority_of, unit.members.values()))
-            yield _Portion(here, unit.spare, tuple(unit.members.values()), highest)
-        elif unit.spare:
-            here = here[-unit.spare :]
-            yield _Portion(here, unit.spare, priority=max(each.priority for each in here))
+            yield _Portion(here, unit.surplus, tuple(unit.members.values()), highest)
+        elif unit.surplus:
+            here = here[-unit.surplus :]
+            yield _Portion(here, unit.surplus, priority=max(each.priority for each in here))
 
 
 def _may_break(unit: GangUnit, pod: PodInfo, members: GangMembers) -> bool:

@@ -1,4 +1,4 @@
-"""The commands ``plimsoll top nodes``, ``pods``, ``namespaces`` and ``queues``: use and requests."""
+"""The commands ``plimsoll top`` nodes, pods, namespaces, queues and racks: use and requests."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,6 +89,26 @@ def top_queues(options: Options, *, resource: By = "cpu", from_: From = None) ->
     print_answer(answer, queues_view(answer, wide=options.output == Format.WIDE), options)
 
 
+Label = Annotated[
+    str,
+    Option("--label", metavar="KEY", help="The node label; left out, the one that most groups name."),
+]
+
+
+def top_racks(options: Options, *, label: Label = "", resource: By = "cpu", from_: From = None) -> None:
+    """Show racks, or other domains of a node label: what is requested there, and which groups run there.
+
+    By the requests of pods with a node. Nothing is written.
+    """
+    from plimsoll.cli.views.top import racks_view  # noqa: PLC0415 - each command loads what it needs
+    from plimsoll.inspection.domain_loads import domain_loads  # noqa: PLC0415 - likewise
+
+    state = state_from(options, from_)
+    _known(state, resource)
+    answer = domain_loads(state, label, resource)
+    print_answer(answer, racks_view(answer, wide=options.output == Format.WIDE), options)
+
+
 def _table(path: Path | None) -> "PriceTable | None":
     """The table of prices in a file."""
     if path is None:
@@ -129,6 +149,7 @@ VERB = VerbGroup(
         Verb("pods", top_pods, (*NAMESPACED, *OUTPUT, Flag.WATCH), NAMES),
         Verb("namespaces", top_namespaces, (*SERVER, *OUTPUT, Flag.WATCH)),
         Verb("queues", top_queues, (*SERVER, *OUTPUT, Flag.WATCH)),
+        Verb("racks", top_racks, (*SERVER, *OUTPUT, Flag.WATCH)),
     ),
     {
         "node": "nodes",
@@ -138,5 +159,6 @@ VERB = VerbGroup(
         "namespace": "namespaces",
         "ns": "namespaces",
         "queue": "queues",
+        "rack": "racks",
     },
 )

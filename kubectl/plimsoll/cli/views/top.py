@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from plimsoll.cli.output import View
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.fit import note_lines
+from plimsoll.inspection.domain_loads import DomainLoads
 from plimsoll.inspection.load import NodeLoads, PodLoads
 from plimsoll.inspection.namespace_shares import NamespaceShares
 from plimsoll.inspection.queue_shares import QueueShares
@@ -97,6 +98,29 @@ def queues_view(answer: QueueShares, *, wide: bool = False) -> View:
         "QUEUE",
         *(["SCHEDULER"] if several else []),
         *(Column(each, right=True) for each in heads),
+    )
+    return [answer.summary, *_table(columns, rows, wide=wide)]
+
+
+def racks_view(answer: DomainLoads, *, wide: bool = False) -> View:
+    """A table of domains."""
+    heads = ("NODES", "WITHOUT GROUP", "PODS", f"{answer.resource.upper()}", "REQUESTED")
+    rows = [
+        (
+            each.domain,
+            each.nodes,
+            each.without,
+            each.pods,
+            amount_text(answer.resource, each.allocatable),
+            amount_text(answer.resource, each.requested),
+            ", ".join(f"{one.group} ({one.members})" for one in each.groups),
+        )
+        for each in answer.domains
+    ]
+    columns: tuple[Column | str, ...] = (
+        "DOMAIN",
+        *(Column(each, right=True) for each in heads),
+        "GROUPS",
     )
     return [answer.summary, *_table(columns, rows, wide=wide)]
 

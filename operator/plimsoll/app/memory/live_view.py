@@ -108,6 +108,23 @@ class LiveChange(AnswerPart):
     message: str = Field(description="Sentence that explains the state; empty for a new policy.")
 
 
+class LiveRackGroup(AnswerPart):
+    """A group with members in one rack."""
+
+    group: str = Field(description="The group in words, such as PodGroup shop/train.")
+    members: int = Field(ge=0, description="Members of the group there.")
+    nodes: int = Field(ge=0, description="Nodes there on which no other group has more members.")
+
+
+class LiveRack(AnswerPart):
+    """The nodes with one value of a topology label."""
+
+    domain: str = Field(description="Value of the label; empty for nodes without the label.")
+    nodes: int = Field(ge=0, description="Number of its nodes.")
+    without: int = Field(ge=0, description="Nodes there without a member of any group.")
+    groups: tuple[LiveRackGroup, ...] = Field(description="Groups with members there, most members first.")
+
+
 class LiveView(Answer):
     """The operator's present state, or changes of it."""
 
@@ -126,6 +143,13 @@ class LiveView(Answer):
     maintenances: tuple[LiveMaintenance, ...] = Field(
         default=(), description="NodeMaintenances of the cluster, all of them."
     )
+    rack_label: str = Field(
+        default="", description="The topology label that most groups name; empty if none names any."
+    )
+    racks: tuple[LiveRack, ...] = Field(
+        default=(), description="Domains of that label that have members of groups, at most a hundred."
+    )
+    rack_count: int = Field(default=0, ge=0, description="Domains of that label, with and without groups.")
     moves: tuple[LiveRecord, ...] = Field(description="Moves that are under way, at most a hundred.")
     records: tuple[LiveRecord, ...] = Field(description="Moves that ended last, at most fifty.")
     slots: tuple[LiveSlot, ...] = Field(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Protocol
@@ -20,21 +20,29 @@ from plimsoll.app.memory.live_view import (
     LiveNode,
     LivePod,
     LivePolicy,
+    LiveRack,
+    LiveRackGroup,
     LiveRecord,
     LiveRefusal,
     LiveSlot,
     LiveView,
 )
 from plimsoll.cluster.cache import Cache
+from plimsoll.engine.gangs.domain_uses import DomainUse, domain_uses, label_of_groups
 from plimsoll.model.columns.cluster import CPU, MEMORY, PODS
+from plimsoll.model.gang_members import GangMembers
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.names import RecordKey
 from plimsoll.ports.clock import Clock
 from plimsoll.records.record import Record
 from plimsoll.scheduling.queue.queue import SchedulingQueue
+from plimsoll.toolkit.scheduling.topology_levels import GroupRules
 
 #: Maximum number of waiting pods, of moves, and of ended moves in a view.
 WAITING, MOVES, ENDED = 100, 100, 50
+
+#: Maximum number of racks in a view.
+RACKS = 100
 
 #: Seconds of a slot of the timeline, the number of slots, and the maximum number of changes in a view.
 SLOT_S, SLOTS, CHANGES = 900, 24, 50
@@ -81,12 +89,16 @@ class LiveViews:
     maintenances: Callable[[], Iterable[NodeMaintenance]]
     clock: Clock
     standing: Callable[[], str]
+    rules: Callable[[], Iterable[GroupRules]]
+    _racks: dict[tuple[str, int, int], list[DomainUse]] = field(default_factory=dict, init=False)
 
     def since(self, seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
         """The current view, with the nodes that differ from ``seen``; and the rows of all nodes."""
         rows = self._rows()
         cluster = self.cache.cluster
         moves, ended = self._records()
+        label = label_of_groups(cluster, self.rules())
+        racks = self._used(label) if label else []
         described = tuple(self.policies.described())
         view = LiveView(
             standing=self.standing(),
@@ -112,12 +124,24 @@ class LiveViews:
             reasons=self._reasons(),
             policies=tuple(_policy(*each) for each in described),
             maintenances=tuple(map(_maintenance, self.maintenances())),
+            rack_label=label,
+            racks=tuple(_rack(each) for each in racks if each.groups)[:RACKS],
+            rack_count=len(racks),
             moves=moves,
             records=ended,
             slots=self._slots(),
             changes=self._changes(described),
         )
         return view, rows
+
+    def _used(self, label: str) -> list[DomainUse]:
+        """The domains of a label, as long as neither nodes nor members of groups change."""
+        cluster = self.cache.cluster
+        key = label, cluster.node_tick, cluster.index(GangMembers).version
+        if key not in self._racks:
+            self._racks.clear()
+            self._racks[key] = domain_uses(cluster, label)
+        return self._racks[key]
 
     def _rows(self) -> dict[str, NodeRow]:
         cluster = self.cache.cluster
@@ -273,4 +297,15 @@ def _told(record: Record) -> LiveRecord:
         why=spec.reason or "",
         landed_node=(status.replacement.node or "") if status.replacement is not None else "",
         time=_stamp(status.transitions[-1].time) if status.transitions else "",
+    )
+
+
+def _rack(use: DomainUse) -> LiveRack:
+    return LiveRack(
+        domain=use.domain,
+        nodes=len(use.rows),
+        without=use.without,
+        groups=tuple(
+            LiveRackGroup(group=each.group, members=each.members, nodes=each.nodes) for each in use.groups
+        ),
     )

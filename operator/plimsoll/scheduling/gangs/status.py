@@ -146,9 +146,7 @@ def condition_of(group: Group, standing: PodGroup, kind: str, now: datetime) -> 
 def status_of(group: Group, standing: PodGroup, now: datetime) -> PodGroupResourceStatus:
     """The present status of a group; keeps the times that the ``standing`` PodGroup has."""
     census, least = group.census(), group.min_member
-    phase = GroupPhase(
-        census.phase(least, is_refused=bool(group.refusal or group.obstacle()), is_overdue=group.overdue)
-    )
+    phase = GroupPhase(group.phase(census))
     has_started = phase not in (
         GroupPhase.PENDING,
         GroupPhase.PRE_SCHEDULING,

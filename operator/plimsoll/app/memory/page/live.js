@@ -271,6 +271,41 @@ function hours(slots) {
   if (shown.innerHTML !== byId("slots").innerHTML) byId("slots").replaceChildren(...bars);
 }
 
+const drawn = (name, attributes, text) => {
+  const made = document.createElementNS(byId("bar").content.firstChild.namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
+// The part of a rack's nodes that each group has: a colour and a letter, largest groups first, and the words beside.
+function racks(view) {
+  const sizes = new Map();
+  for (const rack of view.racks) for (const one of rack.groups) sizes.set(one.group, (sizes.get(one.group) || 0) + one.members);
+  const ranks = new Map([...sizes].sort(([, one], [, other]) => other - one).map(([name], rank) => [name, rank]));
+  const letter = (name) => (ranks.get(name) < 26 ? String.fromCharCode(65 + ranks.get(name)) : "");
+  byId("groups").hidden = !view.racks.length;
+  document.querySelector('nav a[href="#groups"]').parentNode.hidden = !view.racks.length;
+  byId("groups-said").textContent = `${counted(view.racks.length, "domain")} of ${view.rackCount} of label ${view.rackLabel} with members of groups. A bar has the part of the nodes that each group has, in its colour and with its letter; the rest has no group.`;
+  const lines = view.racks.map((rack) => {
+    const bar = byId("bar").content.firstChild.cloneNode(true);
+    let start = 0;
+    for (const one of rack.groups) {
+      const width = (400 * one.nodes) / rack.nodes;
+      bar.append(drawn("rect", { class: `g${Math.min(ranks.get(one.group), 7)}`, x: start, width, height: 18 }));
+      if (width >= 14) bar.append(drawn("text", { x: start + width / 2, y: 13, "text-anchor": "middle" }, letter(one.group)));
+      start += width;
+    }
+    const words = rack.groups.map((one) => `${letter(one.group)} ${one.group}: ${counted(one.members, "pod")}`.trim());
+    const line = element("li");
+    line.append(element("strong", rack.domain || "without the label"), bar, element("span", `${words.join(", ")}; ${rack.without} of ${counted(rack.nodes, "node")} without a group`));
+    return line;
+  });
+  const shown = element("ul");
+  shown.append(...lines);
+  if (shown.innerHTML !== byId("racks").innerHTML) byId("racks").replaceChildren(...lines);
+}
+
 const TROUBLES = ["Degraded", "Not Ready", "Not Accepted"];
 
 function changeRow(each) {
@@ -322,6 +357,7 @@ function show(view, isFirst) {
   fill("rows", view.policies.map(policyRow), 8, "There is no SchedulingPolicy. Begin with one that only predicts: kubectl apply -f examples/rebalance-dry-run.yaml");
   byId("drains").hidden = !view.maintenances.length;
   fill("maintenances", view.maintenances.map(maintenanceRow), 5, "");
+  racks(view);
   hours(view.slots);
   fill("changes", view.changes.map(changeRow), 4, "No policy was made, stopped, resumed or has changed its state in these hours.");
   moves = [...view.moves, ...view.records];
