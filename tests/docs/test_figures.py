@@ -37,7 +37,7 @@ from website.judged import PAGES as JUDGED
 ROOT = Path(__file__).parents[2]
 MAKE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
-#: Numbers as words; "one" and "a" are none.
+#: Numbers as words; "one" and "a" do not count.
 WORDS = {
     **dict(
         zip(
@@ -93,7 +93,7 @@ FIGURES = (
     ),
     Figure(
         SECURITY,
-        "five new tokens a second for each address, and ten at once",
+        "five new tokens a second for each address, and ten in a burst",
         (REVIEWS_PER_S, REVIEWS),
     ),
     Figure(SECURITY, "free pages every twenty seconds", (TRIM_S,)),

@@ -1,4 +1,4 @@
-"""What scopes match, and what they share, beside loops over all pods of all nodes."""
+"""Compares the pods of scopes, and those that they share, with loops over all pods of all nodes."""
 
 from __future__ import annotations
 

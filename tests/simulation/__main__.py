@@ -152,7 +152,7 @@ def main() -> int:
         summed(tally, given.out)
         return bool(tally.failed) or tally.lacks
     if given.branches is not None:
-        from simulation.drawing import toward  # noqa: PLC0415 - for this alone
+        from simulation.drawn_plans import toward  # noqa: PLC0415 - for this alone
 
         plans = [Plan(given.first + number, is_wired=given.wire) for number in range(given.seeds)]
         return bool(toward(plans, given.draw, given.jobs, given.branches))

@@ -2,7 +2,7 @@
 
 A branch is an exit of a line that has several, as coverage.py counts them, in modules of which a seed reaches
 anything at all: commands, pages and parts that are not built here have none. Runs that are drawn toward what
-is left come after the seeds (:mod:`simulation.drawing`).
+is left come after the seeds (:mod:`simulation.drawn_plans`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The breaker for displaced pods beside a page of plain code that keeps all that ever was."""
+"""Compares the breaker for displaced pods with a page of plain code that keeps all that ever was."""
 
 from __future__ import annotations
 

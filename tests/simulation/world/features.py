@@ -29,7 +29,7 @@ class Feature(StrEnum):
     LONG_GOODBYES = "victims of preemption that do not leave for six minutes"
     SLOW_STARTS = "pods that take seconds to be ready, and impatient rollouts"
     DEVICES = "devices of nodes, claims made from templates, and another allocator"
-    KINDS_OF_DEVICES = "parts of devices, taints of these, alternatives, and drivers that publish anew"
+    KINDS_OF_DEVICES = "parts of devices, taints of these, alternatives, and drivers that publish again"
     ONCE_MORE = "a gang, a policy with a cron and gated pods that begin again under their names"
 
 

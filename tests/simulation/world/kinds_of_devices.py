@@ -1,4 +1,4 @@
-"""Devices that are parts of others or have taints, claims of all kinds, and drivers that publish anew."""
+"""Devices that are parts of others or have taints, claims of all kinds, and drivers that publish again."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ class KindsOfDevices(Part):
         self.api.create(POLICIES, policy("kinds", rebalancing=spec))
 
     def act(self) -> None:
-        """A device gets a taint or loses it, a driver publishes anew, a workload changes its size."""
-        self.random.choice((self._taint, self._taint, self._lose, self._publish_anew, self._resize))()
+        """A device gets a taint or loses it, a driver publishes again, a workload changes its size."""
+        self.random.choice((self._taint, self._taint, self._lose, self._publish_again, self._resize))()
 
     def end(self) -> None:
         """Each pool is whole, and no device has a taint."""
@@ -140,9 +140,9 @@ class KindsOfDevices(Part):
         mine = [each for each in self._slices() if each["spec"]["nodeName"] == node]
         for each in mine:
             self.api.delete(SLICES, None, each["metadata"]["name"])
-        return max(each["spec"]["pool"]["generation"] for each in mine)
+        return max(int(each["spec"]["pool"]["generation"]) for each in mine)
 
-    def _publish_anew(self) -> None:
+    def _publish_again(self) -> None:
         """The next generation comes when the last one has gone, or before that."""
         mine = self._slices()
         if not mine:

@@ -1,4 +1,4 @@
-"""What comes a second time: a gang, a policy with a cron that is hastened, a profile with gated pods."""
+"""A gang, a policy with a cron that is hastened, and gated pods, each of which comes a second time."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from simulation.branches import Line
-from simulation.drawing import drawn, left
+from simulation.drawn_plans import drawn, left
 from simulation.run import Plan
 
 
