@@ -101,6 +101,6 @@ def toward(
 
 
 def left(lines: Iterable[Line]) -> str:
-    """How many branches no run took, in words."""
+    """How many branches runs took, and how many they left in modules of which they reached anything."""
     exits, taken = (sum(counts) for counts in zip(*((each.exits, each.taken) for each in lines), strict=True))
-    return f"{exits - taken} of {exits} branches left"
+    return f"{taken} branches taken, {exits - taken} left in modules that were reached"
