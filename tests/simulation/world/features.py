@@ -30,6 +30,7 @@ class Feature(StrEnum):
     SLOW_STARTS = "pods that take seconds to be ready, and impatient rollouts"
     DEVICES = "devices of nodes, claims made from templates, and another allocator"
     KINDS_OF_DEVICES = "parts of devices, taints of these, alternatives, and drivers that publish again"
+    REBALANCING_RULES = "rules of tenants that come and go"
     ONCE_MORE = "a gang, a policy with a cron and gated pods that begin again under their names"
 
 
@@ -46,6 +47,7 @@ LATER = {
     Feature.DEVICES: 0.05,
     Feature.KINDS_OF_DEVICES: 0.05,
     Feature.ONCE_MORE: 0.05,
+    Feature.REBALANCING_RULES: 0.05,
 }
 
 #: Those of them that are drawn with another number: with it, as with that of the others, the first eight

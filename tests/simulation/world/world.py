@@ -29,6 +29,7 @@ from simulation.world.pauses import Pauses
 from simulation.world.plans import Plans
 from simulation.world.priorities import Priorities
 from simulation.world.profiles import Profiles
+from simulation.world.rebalancing_rules import RebalancingRules
 from simulation.world.slow_starts import SlowStarts
 from simulation.world.surges import Surges
 from simulation.world.volumes import Volumes
@@ -57,6 +58,7 @@ PARTS: dict[Feature, Callable[[SimulatedCluster, Random], Part]] = {
     Feature.DEVICES: Devices,
     Feature.KINDS_OF_DEVICES: KindsOfDevices,
     Feature.ONCE_MORE: OnceMore,
+    Feature.REBALANCING_RULES: RebalancingRules,
 }
 
 #: Features that begin after all others, as they look at what these have made.
