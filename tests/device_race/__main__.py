@@ -34,7 +34,6 @@ from e2e.speaker import Speaker, speaking
 from promises.commits import UNKNOWN, Commit, Obj
 from promises.devices import (
     CLAIMS,
-    SLICES,
     DevicePromise,
     allocation_of,
     devices,
@@ -43,7 +42,7 @@ from promises.devices import (
 )
 from promises.findings import Findings
 from promises.pods import is_leaving, node_of
-from promises.view import View
+from promises.view import SLICES, View
 
 COLLECTIONS = {
     "nodes": "/api/v1/nodes",

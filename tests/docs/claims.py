@@ -1,4 +1,4 @@
-"""Collects the sentences of pages that promise something without exception: with "only" or "never"."""
+"""Collects the sentences of pages that promise something without exception: with "only", "never", "each"."""
 
 import re
 from collections.abc import Iterator
@@ -16,18 +16,29 @@ PAGES = (
     "docs/preemption.md",
     "docs/rebalancing.md",
     *(f"docs/rebalancing/{each.name}" for each in sorted((ROOT / "docs/rebalancing").glob("*.md"))),
+    "docs/operate.md",
+    "CONTRIBUTING.md",
 )
+#: Of these, sentences about each of something are collected as well.
+WHOLE = frozenset(("docs/rebalancing.md", "docs/metrics.md", "docs/operate.md", "CONTRIBUTING.md"))
 WORDS = re.compile(r"(?<!-)(?<!the )(?<!The )\b(only|never)\b")
+WORDS_OF_WHOLE = re.compile(rf"{WORDS.pattern}|\b([Ee]ach|[Ee]very|[Aa]lways)\b")
 #: Words by which a sentence is known.
 FIRST = 10
 
 
-def claims(text: str) -> Iterator[str]:
+def claims_of(page: str) -> list[str]:
+    """Those of a page, each once."""
+    words = WORDS_OF_WHOLE if page in WHOLE else WORDS
+    return [*dict.fromkeys(claims((ROOT / page).read_text(encoding="utf-8"), words))]
+
+
+def claims(text: str, words: re.Pattern[str] = WORDS) -> Iterator[str]:
     """The first words of each such sentence, without marks of Markdown."""
     text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     for block in re.split(r"\n\s*\n|\n(?=\s*[-*|#]|\d+\. )", text):
         for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z`*\[])", " ".join(block.split())):
-            if WORDS.search(sentence):
+            if words.search(sentence):
                 yield known_by(sentence)
 
 

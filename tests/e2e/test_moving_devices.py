@@ -13,9 +13,9 @@ from e2e.scene import FINISHED
 from e2e.speaker import MERGE
 from e2e.test_devices import GROUP, claim, devices_of, with_claim, with_class, with_devices
 from promises.commits import UNKNOWN, Commit
-from promises.devices import CLAIMS, SLICES, DevicePromise
+from promises.devices import CLAIMS, DevicePromise
 from promises.findings import Findings
-from promises.view import View
+from promises.view import SLICES, View
 
 if TYPE_CHECKING:
     from e2e.operator_process import Operator

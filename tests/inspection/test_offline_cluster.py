@@ -161,17 +161,24 @@ class Offline(RuleBasedStateMachine):
         if self.now is not None:
             self.now = self.world.now = self.now + seconds
 
-    @rule(cpu=st.integers(1, 4))
-    def one_is_placed_that_never_waited(self, cpu: int) -> None:
+    @rule(cpu=st.integers(1, 4), priority=st.sampled_from((0, HIGHEST)))
+    def one_is_placed_that_never_waited(self, cpu: int, priority: int) -> None:
         self.number += 1
-        info = self.world.fork.templates.info(a_pod(f"extra{self.number}", cpu=cpu))
+        info = self.world.fork.templates.info(a_pod(f"extra{self.number}", cpu=cpu, priority=priority))
         if self.now is not None:
             return  # only commands ask so, and their time stands still
+        self.left.clear()
         before = self.rooms(info)
+        made = self.rooms(info, priority) if self.preempting and not before else []
         found = self.world.place(info)
-        assert isinstance(found, OfflinePlacement) == bool(before)
+        assert isinstance(found, OfflinePlacement) == bool(before or made)
         if isinstance(found, OfflinePlacement):
-            assert found.node in before
+            assert found.node in before or found.node in made
+            assert bool(self.left) == bool(made)
+            for uid in self.left:
+                assert self.pods[uid].priority < priority
+                assert self.placed.pop(uid) == found.node
+                del self.pods[uid]
             self.pods[info.uid], self.placed[info.uid] = info, found.node
 
     @rule()

@@ -34,13 +34,14 @@ def reaches(required: Obj | None, node: Obj) -> bool:
 def tolerates(pod: Obj, node: Obj) -> bool:
     """Whether every taint that keeps pods away is tolerated."""
     return all(
-        any(_tolerated(taint, each) for each in pod["spec"].get("tolerations") or ())
+        any(is_tolerated(taint, each) for each in pod["spec"].get("tolerations") or ())
         for taint in node["spec"].get("taints") or ()
         if taint["effect"] in ("NoSchedule", "NoExecute")
     )
 
 
-def _tolerated(taint: Obj, toleration: Obj) -> bool:
+def is_tolerated(taint: Obj, toleration: Obj) -> bool:
+    """Whether one toleration admits one taint, of a node or of a device."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("key") not in (None, "", taint["key"]):

@@ -1,5 +1,8 @@
 """DevicePromise: no device is in use twice, and a pod is bound only with claims that are its own there.
 
+What one of our processes allocates is what the claim asks for: as many devices, and none with a taint that
+the request does not tolerate and that the device has had for as long as a watch may be behind.
+
 Nothing in the API keeps two schedulers that do not know of each other from allocating one device to two
 claims. So what is judged is the moment when a pod is bound: no other claim with that device may be in use
 then, and of two such claims one must give way within :data:`CONTESTED_S`.
@@ -17,14 +20,15 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from promises.affinities import is_tolerated
 from promises.commits import Commit, Obj
 from promises.findings import Findings
 from promises.placeable import Places
 from promises.pods import is_leaving, is_over, node_of
 from promises.quantities import milli
-from promises.view import View
+from promises.view import SLICES, View
 
-CLAIMS, SLICES = "resourceclaims.resource.k8s.io", "resourceslices.resource.k8s.io"
+CLAIMS = "resourceclaims.resource.k8s.io"
 
 #: Seconds for which two claims may have one device before one gives way.
 CONTESTED_S = 30.0
@@ -161,6 +165,9 @@ class DevicePromise:
         if after and not before:
             self._orders += 1
             self._allocated[meta["uid"]] = self._orders, self._first_scheduler(commit.obj)
+            if commit.author.name:
+                for problem in self._unwanted(commit.obj, after, at):
+                    self._findings.violated(at, f"the claim {meta['name']} was allocated {problem}")
         if before and not after and commit.before is not None:
             for pod in self._users(commit.before):
                 self._findings.violated(
@@ -173,6 +180,35 @@ class DevicePromise:
             elif device not in self._since:
                 self._since[device] = at
                 self.contested += 1
+
+    def _unwanted(self, claim: Obj, allocation: Obj, at: float) -> Iterator[str]:
+        """How an allocation differs from what a claim asks for; attributes are not evaluated here."""
+        asked = dict(_asked(claim))
+        given = Counter(each["request"] for each in (allocation.get("devices") or {}).get("results") or ())
+        for name in sorted(given.keys() - asked.keys()):
+            yield f"devices for {name}, which it does not ask for"
+        chosen: dict[str, list[str]] = {}
+        for name in asked:
+            chosen.setdefault(name.partition("/")[0], []).extend([name] if given[name] else [])
+        for request, names in chosen.items():
+            if len(names) != 1:
+                yield f"devices for {len(names)} alternatives of {request}"
+            for name in names:
+                count = asked[name].get("count", 1)
+                if asked[name].get("allocationMode", "ExactCount") == "ExactCount" and given[name] != count:
+                    yield f"{given[name]} devices for {name}, which asks for {count}"
+        for result in results_of(allocation):
+            tolerations = asked.get(result["request"], {}).get("tolerations") or ()
+            for taint in self._lasting_taints(_device(result), at):
+                if not any(is_tolerated(taint, each) for each in tolerations):
+                    yield f"{'/'.join(_device(result))}, whose taint {taint['key']} it does not tolerate"
+
+    def _lasting_taints(self, device: Device, at: float) -> Iterator[Obj]:
+        """Those that keep pods away in all that a watch may show, in the latest generation of its pool."""
+        for slice_ in self._slices(device):
+            key = "", slice_["metadata"]["name"]
+            seen = [_taints(each, device) for each in self._view.recent(SLICES, key, at)]
+            yield from (taint for taint in seen[-1] if all(taint in each for each in seen))
 
     def _report_contested(self, at: float) -> None:
         for device, since in self._since.items():
@@ -343,6 +379,21 @@ def results_of(allocation: Obj) -> list[Obj]:
     """The devices of an allocation that others cannot have as well."""
     results = (allocation.get("devices") or {}).get("results") or ()
     return [each for each in results if not each.get("adminAccess")]
+
+
+def _asked(claim: Obj) -> Iterator[tuple[str, Obj]]:
+    """What a claim asks for, by the names that results have; one of several alternatives is enough."""
+    for each in ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ():
+        if exactly := each.get("exactly"):
+            yield each["name"], exactly
+        for one in each.get("firstAvailable") or ():
+            yield f"{each['name']}/{one['name']}", one
+
+
+def _taints(slice_: Obj | None, device: Device) -> list[Obj]:
+    """Those of a device that keep pods away; none where it is not in a slice."""
+    found = [each for each in devices(slice_) if _key(slice_, each) == device] if slice_ else []
+    return [taint for each in found for taint in each.get("taints") or () if taint["effect"] != "None"]
 
 
 def devices_of(allocation: Obj) -> set[Device]:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from promises.commits import UNKNOWN, Commit, Obj
-from promises.devices import CLAIMS, CONTESTED_S, SLICES, DevicePromise
+from promises.commits import UNKNOWN, Author, Commit, Obj
+from promises.devices import CLAIMS, CONTESTED_S, DevicePromise
 from promises.findings import Findings
-from promises.view import View
+from promises.view import SLICES, View
 
 
 class Story:
@@ -30,11 +30,18 @@ class Story:
             pool = {"name": "p", "generation": 1, "resourceSliceCount": 2}
             self.write(SLICES, {"metadata": {"name": name}, "spec": {"driver": "d", "pool": pool, **spec}})
 
-    def write(self, collection: str, obj: Obj, at: float = 0.0, kind: str = "MODIFIED") -> None:
+    def write(
+        self,
+        collection: str,
+        obj: Obj,
+        at: float = 0.0,
+        kind: str = "MODIFIED",
+        author: Author = UNKNOWN,
+    ) -> None:
         """A commit."""
         meta = obj["metadata"]
         before = self.view.find(collection, meta.get("namespace") or "", meta["name"])
-        commit = Commit(collection, kind, obj, before, UNKNOWN, at)
+        commit = Commit(collection, kind, obj, before, author, at)
         self.view.see(commit)
         self.promise.judge(commit)
 
@@ -253,3 +260,77 @@ def test_a_pod_that_is_made_with_a_node_is_no_binding() -> None:
 
     assert story.found == []
     assert story.promise.unfinished() == []
+
+
+OURS = Author("red")
+BROKEN, WORN = {"key": "broken", "effect": "NoExecute"}, {"key": "worn", "effect": "None"}
+ONE = {"name": "r", "exactly": {"allocationMode": "ExactCount", "count": 1}}
+ALL = {"name": "r", "exactly": {"allocationMode": "All"}}
+EITHER = {"name": "r", "firstAvailable": [{"name": "two", "count": 2}, {"name": "one"}]}
+TOLERANT = {"name": "r", "exactly": {"tolerations": [{"key": "broken", "operator": "Exists"}]}}
+
+
+def allocated(story: Story, asked: Obj, *given: str, author: Author = OURS, at: float = 100.0) -> list[str]:
+    """What is said of a claim for these requests that gets devices by these names, from the first on."""
+    names = ("gpu", "net", "part-1")
+    results = [
+        {"request": request, "driver": "d", "pool": "p", "device": device}
+        for request, device in zip(given, names, strict=False)
+    ]
+    spec = {"devices": {"requests": [asked]}}
+    before: Obj = {"metadata": {"name": "c", "namespace": "x", "uid": "c"}, "spec": spec}
+    story.write(CLAIMS, before, at)
+    story.write(
+        CLAIMS, {**before, "status": {"allocation": {"devices": {"results": results}}}}, at, author=author
+    )
+    return story.found
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "problem"),
+    [
+        pytest.param(ONE, ["r"], "", id="one"),
+        pytest.param(ONE, ["r", "r"], "2 devices for r, which asks for 1", id="one-too-many"),
+        pytest.param(ONE, ["r", "s"], "devices for s, which it does not ask for", id="of-no-request"),
+        pytest.param(ALL, ["r", "r"], "", id="all"),
+        pytest.param(EITHER, ["r/two", "r/two"], "", id="the-first"),
+        pytest.param(EITHER, ["r/one"], "", id="another-one"),
+        pytest.param(EITHER, ["r/two"], "1 devices for r/two, which asks for 2", id="too-few"),
+        pytest.param(EITHER, ["r/two", "r/two", "r/one"], "devices for 2 alternatives of r", id="both"),
+    ],
+)
+def test_a_claim_gets_what_it_asks_for(asked: Obj, given: list[str], problem: str) -> None:
+    """One alternative of each request, with as many devices as that says."""
+    assert allocated(Story(), asked, *given) == ([f"the claim c was allocated {problem}"] if problem else [])
+
+
+def test_a_request_that_gets_nothing_is_found() -> None:
+    said = ["devices for other, which it does not ask for", "devices for 0 alternatives of r"]
+
+    assert allocated(Story(), ONE, "other") == [f"the claim c was allocated {each}" for each in said]
+
+
+@pytest.mark.parametrize(
+    ("taint", "asked", "tainted_at", "author", "is_wrong"),
+    [
+        pytest.param(BROKEN, ONE, 0.0, OURS, True, id="for-long"),
+        pytest.param(BROKEN, ONE, 80.0, OURS, False, id="lately"),
+        pytest.param(BROKEN, TOLERANT, 0.0, OURS, False, id="tolerated"),
+        pytest.param(WORN, ONE, 0.0, OURS, False, id="that-informs"),
+        pytest.param(BROKEN, ONE, 0.0, UNKNOWN, False, id="by-somebody-else"),
+    ],
+)
+def test_no_device_is_given_out_whose_taint_is_not_tolerated(
+    taint: Obj, asked: Obj, tainted_at: float, author: Author, is_wrong: bool
+) -> None:
+    """What a watch may not show yet does not count, nor does what others allocate."""
+    story = Story()
+    slice_ = story.view.find(SLICES, "", "devices")
+    assert slice_ is not None
+    devices = [
+        {**each, "taints": [taint]} if each["name"] == "gpu" else each for each in slice_["spec"]["devices"]
+    ]
+    story.write(SLICES, {**slice_, "spec": {**slice_["spec"], "devices": devices}}, tainted_at)
+
+    said = [f"the claim c was allocated d/p/gpu, whose taint {taint['key']} it does not tolerate"]
+    assert allocated(story, asked, "r", author=author) == (said if is_wrong else [])

@@ -15,10 +15,11 @@ POLICIES = "schedulingpolicies.plimsoll.dev"
 GROUPS = "podgroups.plimsoll.dev"
 RECORDS = "evictions.plimsoll.dev"
 BUDGETS = "poddisruptionbudgets.policy"
+SLICES = "resourceslices.resource.k8s.io"
 CLASSES = "priorityclasses.scheduling.k8s.io"
 
 #: Collections whose earlier versions are kept, and for how many seconds beyond ``stale_s``.
-KEPT, KEPT_S = frozenset(("pods", "nodes", "namespaces", POLICIES, GROUPS, BUDGETS)), 900.0
+KEPT, KEPT_S = frozenset(("pods", "nodes", "namespaces", POLICIES, GROUPS, BUDGETS, SLICES)), 900.0
 
 Key = tuple[str, str]
 

@@ -133,6 +133,7 @@ def main() -> int:
     parser.add_argument(
         "--branches", type=Path, help="write here which branches of the operator no seed takes"
     )
+    parser.add_argument("--draw", type=int, default=0, help="then draw so many runs toward these branches")
     parser.add_argument("--wire", action="store_true", help="HTTP as bytes between in-memory sockets")
     given = parser.parse_args()
     if given.planted is not None:
@@ -151,11 +152,10 @@ def main() -> int:
         summed(tally, given.out)
         return bool(tally.failed) or tally.lacks
     if given.branches is not None:
-        from simulation.branches import measured, report  # noqa: PLC0415 - for this alone
+        from simulation.drawn_plans import toward  # noqa: PLC0415 - for this alone
 
         plans = [Plan(given.first + number, is_wired=given.wire) for number in range(given.seeds)]
-        given.branches.write_text("\n".join(report(measured(plans, given.jobs))) + "\n", encoding="utf-8")
-        return 0
+        return bool(toward(plans, given.draw, given.jobs, given.branches))
     wrong, tally = regressed() if given.first == 1 else 0, Tally()
     seeds = range(given.first, given.first + given.seeds)
     if given.first == 1 and given.seeds >= ENOUGH and not given.wire:

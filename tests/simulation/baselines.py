@@ -154,6 +154,11 @@ def _of_moves(operator: Operator, records: Collection[str]) -> Iterator[str]:
         yield f"instructions about moves are not carried out: {sorted(executor._waiting)}"
     if forgotten := sorted(machine.moves.keys() - machine.open.keys() - set(records)):
         yield f"moves are remembered whose records are gone: {forgotten}"
+    known = operator.rebalancing.keeper.known
+    if forgotten := sorted(known.keys() - set(records)):
+        yield f"records are remembered that are gone: {forgotten}"
+    if stale := [uid for uid, of in known._by_pod.items() if not of or not of.keys() <= known.keys()]:
+        yield f"pods are indexed whose records are gone: {stale}"
     most = (
         8 + 4 * len(machine.open) + 4 * len(operator.queue.among([each.pod.uid for each in operator.queue]))
     )

@@ -81,6 +81,126 @@ GROUPS = (
     Group((), (FaultKind.LEASE_MEDDLED,), range(1, 21), 120.0),
     Group((), (FaultKind.LEASE_MEDDLED, FaultKind.REPLICA_KILLED), range(1, 9)),
     Group((), _REFUSED, range(1, 5), 120.0),
+    # Drawn toward branches that seeds do not take (:mod:`simulation.drawn_plans`); each took many more.
+    Group(
+        (
+            Feature.DEVICES,
+            Feature.EVICTED_VICTIMS,
+            Feature.PAGES,
+            Feature.VOLUMES,
+        ),
+        (FaultKind.AT_POD_STATUS, FaultKind.BUDGET_CHANGED, FaultKind.LATENCY, FaultKind.PRIORITY_DELETED),
+        (3600,),
+        240.0,
+    ),
+    Group(
+        (
+            Feature.KINDS_OF_DEVICES,
+            Feature.PAGES,
+            Feature.SURGES,
+        ),
+        (
+            FaultKind.AUTOSCALER_ADDS,
+            FaultKind.NODE_CORDONED,
+            FaultKind.NODE_FLAPPED,
+            FaultKind.RECORD_ANNOTATED,
+            FaultKind.WATCH_LAG,
+        ),
+        (6386,),
+    ),
+    Group(
+        (
+            Feature.BUNDLES,
+            Feature.DEFINITIONS,
+            Feature.KINDS_OF_DEVICES,
+        ),
+        (
+            FaultKind.API_RESTART,
+            FaultKind.AT_CLAIM_STATUS,
+            FaultKind.AT_EVICTION,
+            FaultKind.BLACK_HOLE,
+            FaultKind.NODE_CORDONED,
+            FaultKind.NODE_GROWN,
+            FaultKind.NODE_TAINTED,
+            FaultKind.POD_DELETED,
+            FaultKind.REPLICA_SLOW,
+            FaultKind.REPLICA_STOPPED,
+        ),
+        (8751,),
+        240.0,
+    ),
+    Group(
+        (
+            Feature.EVICTED_VICTIMS,
+            Feature.PROFILES,
+        ),
+        (FaultKind.NODE_TAINTED, FaultKind.REPLICA_PAUSED, FaultKind.TRUNCATED),
+        (546,),
+    ),
+    Group(
+        (
+            Feature.ODDITIES,
+            Feature.ONCE_MORE,
+            Feature.PREEMPTION,
+            Feature.SURGES,
+        ),
+        (
+            FaultKind.AT_LEASE,
+            FaultKind.BROKEN_ROLLOUT,
+            FaultKind.INVALID,
+            FaultKind.KUBELET_REFUSES,
+            FaultKind.OTHER_SCHEDULER,
+            FaultKind.POD_HELD,
+            FaultKind.ROLLOUT,
+            FaultKind.TOO_MANY_REQUESTS,
+        ),
+        (6002,),
+    ),
+    Group(
+        (
+            Feature.DEFINITIONS,
+            Feature.DEVICES,
+            Feature.LONG_GOODBYES,
+            Feature.NAMESPACES,
+            Feature.PLANS,
+            Feature.PREEMPTION,
+        ),
+        (
+            FaultKind.AT_BINDING,
+            FaultKind.POD_ASSIGNED,
+            FaultKind.RECORD_DELETED,
+            FaultKind.TIMEOUT_BEFORE_EFFECT,
+        ),
+        (5231,),
+    ),
+    Group(
+        (
+            Feature.APPROVALS,
+            Feature.BUNDLES,
+            Feature.DEFINITIONS,
+            Feature.EXTENDERS,
+            Feature.PREEMPTION,
+        ),
+        (FaultKind.INVALID, FaultKind.LOST_RESPONSE, FaultKind.NODE_GONE, FaultKind.OLD_ANSWER),
+        (3415,),
+    ),
+    Group(
+        (
+            Feature.DEMANDS,
+            Feature.PAUSES,
+            Feature.PREEMPTION,
+        ),
+        (
+            FaultKind.AUTOSCALER_ADDS,
+            FaultKind.LEASE_DELETED,
+            FaultKind.POD_HELD,
+            FaultKind.POD_REPLACED,
+            FaultKind.REPLICA_SLOW,
+            FaultKind.WATCH_EXPIRED,
+        ),
+        (4295, 8089),
+        120.0,
+    ),
 )
 
 

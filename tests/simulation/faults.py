@@ -97,6 +97,8 @@ class FaultKind(StrEnum):
     MOVE_ANSWER_LATE = "answer to a request of a move that comes late"
     SURGE_TURNED_BACK = "pods of a surge deleted while its rollout is taken back, and its node alone open"
     LEASE_MEDDLED = "somebody meddles with a lease at its renewal, and its holder is paused"
+    WRITE_REFUSED = "writes of a few kinds refused: 401, 409, 422, 429 or 500"
+    NODE_UNREADABLE = "node that cannot be read for a while"
 
 
 #: Of one exchange, with the share of exchanges that meet it while it is enabled.
@@ -150,6 +152,7 @@ AT_WRITES = {
     FaultKind.MOVE_ANSWER_LATE: 0.4,
     FaultKind.SURGE_TURNED_BACK: 0.7,
     FaultKind.LEASE_MEDDLED: 0.25,
+    FaultKind.WRITE_REFUSED: 0.4,
 }
 
 #: Kinds that came after the others: they are enabled in this part of the runs in which another kind would be,
@@ -161,6 +164,8 @@ LATER = frozenset(
         FaultKind.SURGE_TURNED_BACK,
         FaultKind.LEASE_MEDDLED,
         FaultKind.TIMEOUT_BEFORE_EFFECT,
+        FaultKind.WRITE_REFUSED,
+        FaultKind.NODE_UNREADABLE,
     )
 )
 LATER_PART = 0.25

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from plimsoll.app.operator import Operator
+from simulation.faults import FaultKind
 from simulation.planted.surgery import replaced
 from simulation.planted_bugs import FEATURED, NARROW, PLANTED, found, planned
 from simulation.regressions import REGRESSIONS
 from simulation.run import Outcome, Plan, Simulation, fresh_tasks, simulated
 from simulation.wire.faults import WireFaultKind
+from simulation.world.features import Feature
 
 ROOT = Path(__file__).parents[2]
 CHEAP = ("takes_the_lease_early", "binds_any_pod_of_the_name")
@@ -58,6 +60,16 @@ def test_no_promise_is_broken_by_bytes() -> None:
     assert found.violations == [], f"make simulate SEED={found.seed} ARGS=--wire"
     assert found.facts.bindings > 0
     assert len(found.faults) > 8
+
+
+@pytest.mark.parametrize("feature", [Feature.KINDS_OF_DEVICES, Feature.ONCE_MORE])
+def test_no_promise_is_broken_in_worlds_that_few_seeds_have(feature: Feature) -> None:
+    """With refused writes, and nodes that cannot be read for a while."""
+    kinds = (FaultKind.WRITE_REFUSED, FaultKind.NODE_UNREADABLE)
+    found = simulated(Plan(3, faulty_s=30.0, peace_s=120.0, features=(feature,), kinds=kinds))
+
+    assert found.violations == []
+    assert set(found.faults) == set(kinds)
 
 
 def test_the_first_run_of_a_process_numbers_its_tasks_as_the_others() -> None:

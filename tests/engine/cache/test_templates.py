@@ -64,6 +64,23 @@ def test_a_heavy_template_is_dropped_at_the_next_one(
     assert caches.use(template("heavy")) is not cache
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_cache_of_a_large_template_goes_with_the_next_one(
+    caches: TemplateCaches, template: Callable[..., Any], is_known: bool
+) -> None:
+    """Whether that one has a cache or not; nothing else refers to it."""
+    if is_known:
+        for _ in range(2):
+            caches.use(template("regular"))
+    large = template("large", nodeSelector={f"key-{number}": "x" * 63 for number in range(500)})
+    assert large.is_heavy
+    cache = caches.use(large)
+    assert caches.use(large) is cache
+    caches.use(template("regular"))
+
+    assert caches.use(large) is not cache
+
+
 def test_a_template_that_came_twice_outlives_any_number_of_strangers(
     caches: TemplateCaches, template: Callable[..., Any]
 ) -> None:

@@ -11,6 +11,7 @@ from simulation.deeds.nodes import NodeDeeds
 from simulation.deeds.people import PeopleDeeds
 from simulation.deeds.processes import ProcessDeeds
 from simulation.deeds.programs import ProgramDeeds
+from simulation.deeds.refused_writes import RefusedWrites
 from simulation.deeds.scene import Scene, attempted
 from simulation.deeds.write_faults import WriteFaults
 
@@ -33,7 +34,12 @@ class Deeds:
             **AdministratorDeeds(scene).ways,
             **ProgramDeeds(scene).ways,
         }
-        scene.network.around += [WriteFaults(scene, self._ways), MoveFaults(scene), LeaseFaults(scene)]
+        scene.network.around += [
+            WriteFaults(scene, self._ways),
+            MoveFaults(scene),
+            LeaseFaults(scene),
+            RefusedWrites(scene),
+        ]
 
     async def run(self) -> None:
         """Act until the faults stop."""

@@ -21,6 +21,9 @@ NODES_AT_LEAST = 2
 #: Seconds after its binding in which a kubelet that refuses pods says so: before others start it.
 REFUSAL_S = (0.005, 0.05)
 
+#: The key of a taint with which a node cannot be read.
+ODD = "simulated.test/odd"
+
 #: Pods that it refuses: their controllers replace them without end.
 REFUSALS = 20
 
@@ -48,6 +51,7 @@ class NodeDeeds:
             FaultKind.NODE_CORDONED: self._cordon,
             FaultKind.NODE_RELABELLED: self._relabel,
             FaultKind.NODE_ADDED: scene.cluster.add_node,
+            FaultKind.NODE_UNREADABLE: lambda: self._for_a_while(_odd(is_odd=True), _odd(is_odd=False)),
             FaultKind.KUBELET_SILENT: self._silence,
             FaultKind.KUBELET_REFUSES: self._refuse,
         }
@@ -196,6 +200,18 @@ def _tainted(effect: str) -> Callable[[Obj], None]:
         taints = [each for each in node["spec"].get("taints") or () if each["key"] != "simulated"]
         if effect:
             taints.append({"key": "simulated", "value": "yes", "effect": effect})
+        node["spec"]["taints"] = taints
+
+    return change
+
+
+def _odd(*, is_odd: bool) -> Callable[[Obj], None]:
+    """With a time in the year 0, which the API server takes, and Python has no such year."""
+
+    def change(node: Obj) -> None:
+        taints = [each for each in node["spec"].get("taints") or () if each["key"] != ODD]
+        if is_odd:
+            taints.append({"key": ODD, "effect": "PreferNoSchedule", "timeAdded": "0000-01-01T00:00:00Z"})
         node["spec"]["taints"] = taints
 
     return change

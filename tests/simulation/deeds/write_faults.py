@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from roadstead.kubelets.devices import DRIVER
 from roadstead.store.api import Write
 from roadstead.values.copies import copied
 from roadstead.values.resources import Obj
@@ -172,7 +173,7 @@ class WriteFaults:
         return {"the pod is deleted": delete, "the pod is replaced": lambda: replace_pod(self._scene, pod)}
 
     def _of_claim(self, exchange: Exchange) -> dict[str, Way]:
-        results = results_of(_body(exchange))
+        results = [each for each in results_of(_body(exchange)) if each["driver"] == DRIVER]
         if not results:
             return {}
 

@@ -99,7 +99,9 @@ class Devices(Part):
             (one["spec"]["nodeName"], each["name"])
             for one in self.cluster.objects(SLICES)
             for each in one["spec"].get("devices") or ()
-            if one["spec"]["nodeName"] in nodes and (one["spec"]["pool"]["name"], each["name"]) not in taken
+            if one["spec"]["driver"] == DRIVER
+            and one["spec"]["nodeName"] in nodes
+            and (one["spec"]["pool"]["name"], each["name"]) not in taken
         ]
 
     def _workload(self) -> None:

@@ -29,6 +29,9 @@ class Feature(StrEnum):
     LONG_GOODBYES = "victims of preemption that do not leave for six minutes"
     SLOW_STARTS = "pods that take seconds to be ready, and impatient rollouts"
     DEVICES = "devices of nodes, claims made from templates, and another allocator"
+    KINDS_OF_DEVICES = "parts of devices, taints of these, alternatives, and drivers that publish again"
+    REBALANCING_RULES = "rules of tenants that come and go"
+    ONCE_MORE = "a gang, a policy with a cron and gated pods that begin again under their names"
 
 
 #: Features that came after the others, with the share of runs that have each. A source of its own draws it,
@@ -42,6 +45,9 @@ LATER = {
     Feature.LONG_GOODBYES: 0.03,
     Feature.SLOW_STARTS: 0.05,
     Feature.DEVICES: 0.05,
+    Feature.KINDS_OF_DEVICES: 0.05,
+    Feature.ONCE_MORE: 0.05,
+    Feature.REBALANCING_RULES: 0.05,
 }
 
 #: Those of them that are drawn with another number: with it, as with that of the others, the first eight

@@ -18,15 +18,18 @@ from simulation.world.devices import Devices
 from simulation.world.extenders import Extenders
 from simulation.world.features import LATER, Feature, source_of
 from simulation.world.gangs import Gangs
+from simulation.world.kinds_of_devices import KindsOfDevices
 from simulation.world.long_goodbyes import LongGoodbyes
 from simulation.world.maintenance import Maintenance
 from simulation.world.namespaces import Namespaces
 from simulation.world.oddities import Oddities
+from simulation.world.once_more import OnceMore
 from simulation.world.part import Part
 from simulation.world.pauses import Pauses
 from simulation.world.plans import Plans
 from simulation.world.priorities import Priorities
 from simulation.world.profiles import Profiles
+from simulation.world.rebalancing_rules import RebalancingRules
 from simulation.world.slow_starts import SlowStarts
 from simulation.world.surges import Surges
 from simulation.world.volumes import Volumes
@@ -53,6 +56,9 @@ PARTS: dict[Feature, Callable[[SimulatedCluster, Random], Part]] = {
     Feature.LONG_GOODBYES: LongGoodbyes,
     Feature.SLOW_STARTS: SlowStarts,
     Feature.DEVICES: Devices,
+    Feature.KINDS_OF_DEVICES: KindsOfDevices,
+    Feature.ONCE_MORE: OnceMore,
+    Feature.REBALANCING_RULES: RebalancingRules,
 }
 
 #: Features that begin after all others, as they look at what these have made.
