@@ -287,6 +287,7 @@ class ClusterState:
         }
         self.forecasts = Forecasts(described, self.catalogue.default)
         self.working = {policy.metadata.name: policy for policy in found.working}
+        self.catalogue.tell_who_stays(found.working, self.profiles)
 
     @property
     def stop(self) -> str:
