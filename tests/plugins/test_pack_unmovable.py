@@ -132,8 +132,8 @@ def replica_set(replicas: int) -> ReplicaSet:
     )
 
 
-EMPTY_DIR = {"volumes": [{"name": "v", "emptyDir": {}}]}
-CLAIM = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
+EMPTY_DIR: dict[str, Any] = {"volumes": [{"name": "v", "emptyDir": {}}]}
+CLAIM: dict[str, Any] = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
 ONE = {"minReplicas": 1}
 
 

@@ -22,6 +22,7 @@ from plimsoll.cluster.watch_events import (
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
+    PodAdded,
     PodDeleted,
     PodUpdated,
     Synced,
@@ -40,13 +41,14 @@ from plimsoll.policies.rebalancing import Registries, limits_of
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
 from plimsoll.ports.custom_resources import NamespacedStatusWriter, PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.objects import NodeCloser
+from plimsoll.ports.objects import CostWriter, NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pod_writes import PodEviction
 from plimsoll.ports.usage import PrometheusReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.controller import RebalancingController
+from plimsoll.rebalancing.deletion_costs import DeletionCosts
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
@@ -99,6 +101,7 @@ class RebalancingPorts(Struct, frozen=True):
     evictor: PodEviction
     closer: NodeCloser  #: closes nodes that are emptied
     unhealthy: NodeCloser  #: closes unhealthy nodes
+    costs: CostWriter  #: writes costs of deletion
     recorder: EventRecorder
     statuses: PolicyStatusWriter
     maintenances: PolicyStatusWriter  #: writes the status of NodeMaintenances
@@ -391,6 +394,15 @@ class RebalancingWing:
         inputs = RunInputs(
             book, keeper, self._collector, self.configs, moves.contexts, ports.surges, self.executor, clock
         )
+        self.costs = DeletionCosts(
+            cluster,
+            parts.policies,
+            ports.costs,
+            lambda: self.rebalancers.are_all_known,
+            lambda: parts.breakers.stop.is_pressed,
+            clock,
+            observer,
+        )
         self.runs = PolicyRuns(
             parts.policies,
             self.planning,
@@ -400,6 +412,7 @@ class RebalancingWing:
             parts.reports,
             self.statistics,
             parts.degraded,
+            self.costs,
         )
         self.rebalancers = RebalancingController(
             parts.policies,
@@ -409,7 +422,7 @@ class RebalancingWing:
             self.executor,
             parts.degraded,
             records.predictions,
-            (parts.reports, self.statistics, inputs, self.runs),
+            (parts.reports, self.statistics, inputs, self.runs, self.costs),
         )
         self.maintenances = Maintenances(
             cluster,
@@ -446,6 +459,7 @@ class RebalancingWing:
             OfTypes(objects_of, (self._policies.degraded,)),
             self._policies.pending,
             OfTypes((PodUpdated, PodDeleted), (targets,)),
+            OfTypes((PodAdded, PodUpdated, PodDeleted), (self.costs,)),
             OfTypes(nodes, (self._closed,)),
             self.executor,
             OfTypes((*nodes, *objects_of), (self.rebalancers,)),
@@ -486,6 +500,7 @@ class RebalancingWing:
             "maintenance of nodes": self.maintenances.run(),
             "unhealthy nodes": self.unhealthy.run(),
             "status of rules": self._rules.run(),
+            "costs of deletion": self.costs.run(),
         }
         self._collector.sources.serves_strategies = True
         try:
