@@ -1,7 +1,7 @@
 """Which pods a plan wants gone without moving them now: what grows smaller by itself may take these first.
 
 A ReplicaSet that shrinks deletes the pods of the least ``controller.kubernetes.io/pod-deletion-cost`` first,
-and a pod that it deletes is not moved: the plan saves a restart (docs/adr/0064-the-plan-tells-placement-and-shrinking.md).
+and a pod that it deletes need not be moved: that saves a restart (docs/adr/0064).
 """
 
 from collections.abc import Iterable, Iterator

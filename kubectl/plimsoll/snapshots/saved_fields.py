@@ -20,7 +20,13 @@ from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.autoscalers.limit_ranges import ANNOTATION as DEFAULTED
 from plimsoll.model.decoding import DecodeError
-from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentMeta, DeploymentSpec
+from plimsoll.model.kinds.deployment import (
+    SURGED,
+    WANTED_GONE,
+    Deployment,
+    DeploymentMeta,
+    DeploymentSpec,
+)
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.owned_group import REQUIRED_TOPOLOGY, ReplicatedJob
 from plimsoll.model.kinds.pod import MIRROR, PodSpec
@@ -62,6 +68,7 @@ ANNOTATIONS = tuple(
             PRICE,
             REQUIRED_TOPOLOGY,
             SURGED,
+            WANTED_GONE,
             MIRROR,
             default_evictor.SOURCE,
             *(each.key for each in SIGNALS if each.form is Form.ANNOTATION),
