@@ -93,7 +93,7 @@ async def test_others_costs_stay_and_ours_go_with_the_policy(scene: Scene, opera
     for turn in ("first", "second"):
         policy = await scene.policy(asking(scene), turn)
         ours = {f"{LEAST_COST} {policy}": [old] * 2, "100 None": [old]}
-        await eventually(lambda: costs(scene), lambda found, ours=ours: found == ours)
+        await eventually(lambda: costs(scene), ours.__eq__)
         if turn == "first":
             gone = f"/apis/plimsoll.dev/v1alpha1/schedulingpolicies/{policy}"
             (await scene.speaker.request("DELETE", gone)).accepted()
@@ -101,6 +101,6 @@ async def test_others_costs_stay_and_ours_go_with_the_policy(scene: Scene, opera
             await scene.crash(operator)
             operator.start()
             await scene.runs(policy, 2)
-            await throughout(lambda: costs(scene), lambda found, ours=ours: found == ours, 2)
+            await throughout(lambda: costs(scene), ours.__eq__, 2)
             await scene.change_policy(policy, {"suspend": True})
         await eventually(lambda: costs(scene), lambda found: found == {"100 None": [old]})

@@ -42,7 +42,7 @@ from plimsoll.model.kinds.volume_claims import (
 from plimsoll.model.prices import PRICE
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.policies.extensions import declared_here
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, RULES, SCALERS
+from plimsoll.snapshots.content import DEPLOYMENTS, MAINTENANCES, POLICIES, RECORDS, RULES, SCALERS
 from plimsoll.strategies import default_evictor
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Form
 
@@ -162,7 +162,7 @@ def trimmed(plural: str, document: bytes) -> bytes:
     Raises:
         DecodeError: It is not an object.
     """
-    if plural in (POLICIES, RECORDS, RULES):
+    if plural in (POLICIES, RECORDS, RULES, MAINTENANCES):
         return _trimmed_resource(document)
     found = kinds()[plural]
     kind = twin(found)
