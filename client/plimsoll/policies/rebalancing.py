@@ -127,9 +127,9 @@ def tell_who_stays(
     Raises:
         ConfigurationError: An evictor cannot be built; the policy has been accepted with it.
     """
-    by_name = {policy.metadata.name: policy for policy in policies}
+    known = {policy.metadata.name: policy for policy in policies}
     for profile in profiles.values():
-        policy = by_name.get(profile.policy)
+        policy = known.get(profile.policy)
         for plugin in profile.score:
             if isinstance(plugin, PackUnmovable):
                 plugin.rule = None if policy is None else _stay_rule(policy, registries, profiles)

@@ -1,4 +1,4 @@
-"""Which pods a plan wants gone without moving them now: what grows smaller by itself may take these first.
+"""Names the pods that a plan wants gone without moving them now: what shrinks by itself may take these first.
 
 A ReplicaSet that shrinks deletes the pods of the least ``controller.kubernetes.io/pod-deletion-cost`` first,
 and a pod that it deletes need not be moved: that saves a restart (docs/adr/0064).
@@ -36,7 +36,7 @@ MOST = 200
 def unwanted(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: Cluster) -> tuple[str, ...]:
     """Uids of pods that the plan moves or would move, and of the pods of nodes that it would empty.
 
-    Only pods of ReplicaSets that want several, and none that an evictor keeps for good: its owner does not
+    Only pods of ReplicaSets that want several, and none that an evictor keeps permanently: its owner does not
     want it to go before its siblings.
     """
     stays = StayRule(lambda _: tuple(rebalancing.evictors), rebalancing.planner, surges=rebalancing.surge)

@@ -1,6 +1,6 @@
 """PackUnmovable: place pods that their policy would never move together, and all others away from them.
 
-Formula, per node n; a pod stays if the evictor of the policy that places it would refuse it for good::
+Formula, per node n; a pod stays if the evictor of the policy that places it would always refuse it::
 
     part[n]  = max over cpu and memory of requested[staying pods of n] / allocatable[n], at most 1
     held[n]  = 50 + 50 * part[n] if a pod on n stays, else 0

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
-from plimsoll.cluster.watch_events import PodAdded, PodDeleted, PodUpdated, WatchEvent
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.deployment import DELETION_COST, WANTED_GONE
@@ -23,6 +22,9 @@ from plimsoll.ports.writes import WriteOutcome
 
 #: Seconds between two looks, while a policy asks for costs or a pod has one of ours.
 LOOK_S = 5.0
+
+#: The annotations that say what it costs to delete a pod.
+SAID = frozenset((DELETION_COST, WANTED_GONE))
 
 #: Writes of one look, at most.
 MOST_WRITES = 20
@@ -37,35 +39,14 @@ class DeletionCosts:
 
     cluster: Cluster
     policies: Mapping[str, SchedulingPolicy]  #: those that rebalance, keyed by name, at any moment
+    plan_of: Callable[[str], EvictionPlan | None]  #: the plan of a policy's latest run in this process
     writer: CostWriter
     are_all_known: Callable[[], bool]  #: whether all policies have been seen
     is_stopped: Callable[[], bool]  #: whether the stop button is pressed
     clock: Clock
     observer: Observer
-    _wanted: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)  #: uids by policy
-    _marked: dict[str, Pod] = field(default_factory=dict, init=False)  #: pods with our mark, by uid
+    _is_clean: bool = field(default=False, init=False)  #: no pod has our mark, and none will get it
     _failed: dict[str, float] = field(default_factory=dict, init=False)  #: when a write failed, by uid
-
-    def learn(self, name: str, plan: EvictionPlan) -> None:
-        """Take over what the latest run of a policy wants gone."""
-        self._wanted[name] = plan.unwanted
-
-    def forget(self, name: str) -> None:
-        """Forget a policy that no longer rebalances."""
-        self._wanted.pop(name, None)
-
-    def observe(self, event: WatchEvent) -> None:
-        """Follow which pods have our mark, including those that an earlier process has marked."""
-        match event:
-            case PodAdded(pod) | PodUpdated(_, pod) if WANTED_GONE in pod.metadata.annotations:
-                self._marked[pod.uid] = pod
-            case PodUpdated(_, pod) if self._marked:
-                self._marked.pop(pod.uid, None)
-            case PodDeleted(pod):
-                self._marked.pop(pod.uid, None)
-                self._failed.pop(pod.uid, None)
-            case _:
-                return
 
     async def run(self) -> None:
         """Look after the costs until cancelled."""
@@ -78,13 +59,18 @@ class DeletionCosts:
 
     async def look(self) -> None:
         """Take away what nothing asks for, then write what is asked for; at most ``MOST_WRITES``."""
-        asking = {name for name, policy in self.policies.items() if _asks(policy)}
-        if self.is_stopped():
-            asking.clear()
-        wanted = {uid: name for name in sorted(asking) for uid in self._wanted.get(name, ())}
+        asking = [] if self.is_stopped() else sorted(filter(self._asks, self.policies))
+        if self._is_clean and not asking:
+            return
+        pods = (each.pod for each in self.cluster.pods.values())
+        marked = {each.uid: each for each in pods if WANTED_GONE in each.metadata.annotations}
+        self._is_clean = not marked and not asking and self.are_all_known()
+        self._failed = {uid: when for uid, when in self._failed.items() if uid in self.cluster.pods}
+        plans = {name: self.plan_of(name) for name in asking}
+        wanted = {uid: name for name, plan in plans.items() if plan for uid in plan.unwanted}
         writes = 0
-        for uid, pod in list(self._marked.items()):
-            if writes < MOST_WRITES and self._is_over(pod, wanted, asking) and self._may_write(uid):
+        for uid, pod in marked.items():
+            if writes < MOST_WRITES and self._is_over(pod, wanted, plans) and self._may_write(uid):
                 writes += 1
                 await self._write(pod, "")
         for uid, policy in wanted.items():
@@ -95,20 +81,22 @@ class DeletionCosts:
                 writes += 1
                 await self._write(standing.pod, policy)
 
-    def _is_over(self, pod: Pod, wanted: Mapping[str, str], asking: set[str]) -> bool:
+    def _asks(self, name: str) -> bool:
+        spec = self.policies[name].spec.rebalancing
+        return spec is not None and spec.deletion_costs and spec.mode is not Mode.DRY_RUN
+
+    def _is_over(self, pod: Pod, wanted: Mapping[str, str], plans: Mapping[str, EvictionPlan | None]) -> bool:
         """Whether nothing asks for the mark of the pod any more."""
         policy = pod.metadata.annotations[WANTED_GONE]
         if pod.is_terminating or pod.uid in wanted:
             return False
-        if policy in asking:
-            return policy in self._wanted  # its first run in this process is still to come
+        if policy in plans:
+            return plans[policy] is not None  # else its first run in this process is still to come
         return self.are_all_known()
 
     def _is_free(self, pod: Pod) -> bool:
-        """Whether nobody, ourselves included, has said what it costs to delete the pod."""
-        annotations = pod.metadata.annotations
-        is_said = DELETION_COST in annotations or WANTED_GONE in annotations or pod.uid in self._marked
-        return not is_said and not pod.is_terminating
+        """Whether no annotation, ours included, says what it costs to delete the pod."""
+        return pod.metadata.annotations.keys().isdisjoint(SAID) and not pod.is_terminating
 
     def _may_write(self, uid: str) -> bool:
         failed = self._failed.get(uid)
@@ -120,14 +108,5 @@ class DeletionCosts:
         if answer.is_done:
             return  # the watch shows it
         self._failed[pod.uid] = self.clock.monotonic()
-        is_expected = answer.verdict in (
-            WriteOutcome.CONFLICT,
-            WriteOutcome.GONE,
-        )  # another's cost, or too late
-        if answer.is_failure and not is_expected:
+        if answer.is_failure and answer.verdict not in (WriteOutcome.CONFLICT, WriteOutcome.GONE):
             self.observer.failed(f"writing the cost of deletion of pod {pod.key}", answer.message)
-
-
-def _asks(policy: SchedulingPolicy) -> bool:
-    spec = policy.spec.rebalancing
-    return spec is not None and spec.deletion_costs and spec.mode is not Mode.DRY_RUN

@@ -22,7 +22,6 @@ from plimsoll.cluster.watch_events import (
     ObjectAdded,
     ObjectDeleted,
     ObjectUpdated,
-    PodAdded,
     PodDeleted,
     PodUpdated,
     Synced,
@@ -397,6 +396,7 @@ class RebalancingWing:
         self.costs = DeletionCosts(
             cluster,
             parts.policies,
+            parts.reports.plan_of,
             ports.costs,
             lambda: self.rebalancers.are_all_known,
             lambda: parts.breakers.stop.is_pressed,
@@ -412,7 +412,6 @@ class RebalancingWing:
             parts.reports,
             self.statistics,
             parts.degraded,
-            self.costs,
         )
         self.rebalancers = RebalancingController(
             parts.policies,
@@ -422,7 +421,7 @@ class RebalancingWing:
             self.executor,
             parts.degraded,
             records.predictions,
-            (parts.reports, self.statistics, inputs, self.runs, self.costs),
+            (parts.reports, self.statistics, inputs, self.runs),
         )
         self.maintenances = Maintenances(
             cluster,
@@ -459,7 +458,6 @@ class RebalancingWing:
             OfTypes(objects_of, (self._policies.degraded,)),
             self._policies.pending,
             OfTypes((PodUpdated, PodDeleted), (targets,)),
-            OfTypes((PodAdded, PodUpdated, PodDeleted), (self.costs,)),
             OfTypes(nodes, (self._closed,)),
             self.executor,
             OfTypes((*nodes, *objects_of), (self.rebalancers,)),

@@ -1,4 +1,4 @@
-"""StayRule asks a policy's evictors which pods they would never let go; such a pod holds its node for good.
+"""StayRule asks a policy's evictors which pods they would never let go; such a pod holds its node permanently.
 
 A pod is judged as it will be a day after its start: bound, running and ready, with as many siblings as its
 owner wants. What protects a pod for a while only, its age, a budget, an eviction under way, is no reason.
@@ -55,13 +55,13 @@ class _Settled(StrategyContext, kw_only=True):
 
 
 class StayRule:
-    """The evictors of one policy, asked whether they would keep a pod for good.
+    """The evictors of one policy, asked whether they would keep a pod permanently.
 
     Args:
         evictors_of: Builds the evictors from the objects of a cluster.
         surges: Whether the policy moves the only pod of a Deployment by a rollout: then that protects none.
         by_labels: Whether labels of namespaces decide.
-        by_objects: Whether budgets or claims decide: then each pod is judged anew when one has changed.
+        by_objects: Whether budgets or claims decide: then each pod is judged again when one has changed.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class StayRule:
         )
 
     def _begin(self, objects: ClusterObjects) -> None:
-        """Build the evictors anew, with a cluster of nothing but these objects around them."""
+        """Build the evictors again, with a cluster of nothing but these objects around them."""
         self._known.clear()
         self._evictors = self._evictors_of(objects)
         self._alone = Cluster()
@@ -140,7 +140,7 @@ class StayRule:
             refusals = [each for evictor in self._evictors for each in answers_of(evictor, settled, context)]
         except (CannotJudgeError, PluginError):
             return False  # the policy moves nothing at present, whatever it is asked
-        return any(each is not None and self._is_for_good(each) for each in refusals)
+        return any(each is not None and self._is_permanent(each) for each in refusals)
 
-    def _is_for_good(self, refusal: Refusal) -> bool:
+    def _is_permanent(self, refusal: Refusal) -> bool:
         return refusal.reason not in PASSING and not (self._surges and refusal.yields_to_surge)

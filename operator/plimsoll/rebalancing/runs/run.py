@@ -17,7 +17,6 @@ from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.moves import EvictionPlan, HoldReason
 from plimsoll.planning.planners import begin_upstream_run, make_plan
 from plimsoll.ports.clock import ComputationFailed, ComputationLost
-from plimsoll.rebalancing.deletion_costs import DeletionCosts
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.degraded_reasons import DegradedReasons
 from plimsoll.rebalancing.runs.inputs import RunInput, RunInputs
@@ -46,7 +45,6 @@ class PolicyRuns:
     reports: RunReports
     statistics: RunStatistics
     degraded: DegradedReasons  #: what keeps policies from moving pods
-    costs: DeletionCosts
     lacking: set[str] = field(default_factory=set, init=False)  #: policies whose latest run lacked rights
     _kept: KeptFindings = field(default_factory=KeptFindings, init=False)
     _locks: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
@@ -119,7 +117,6 @@ class PolicyRuns:
         if hold is not None and hold.reason == HoldReason.NOT_ALLOWED:
             self.lacking.add(name)
         await self.modes.carry_out(totals, inputs.memory, inputs.cluster, is_held=is_held)
-        self.costs.learn(name, totals.plan)
         await self.reports.end(totals)
         await self.degraded.review(policy, inputs, made.failures)
         return RunResult.FAILED if made.failures else RunResult.SUCCEEDED

@@ -1,6 +1,6 @@
-"""What PackUnmovable saves: the same arrivals with and without it, under consolidation and an autoscaler.
+"""Replays arrivals with and without PackUnmovable, under consolidation and an autoscaler: cost and restarts.
 
-    python benchmarks/packing.py --trace FOLDER [--unmovable 5,10,20] [--seeds 3]
+    python benchmarks/unmovable_pods.py --trace FOLDER [--unmovable 5,10,20] [--seeds 3]
 
 FOLDER has the Azure arrivals (``v1.dev.txt.gz`` with durations), of which ``--part`` percent of the batches
 are taken. A batch is a ReplicaSet, a VM a pod; ``--unmovable`` percent of the batches bear the annotation
@@ -97,7 +97,7 @@ def read_arrivals(folder: Path, bins: int, part: float, unmovable: float, seed: 
 
 
 def drawn_arrivals(bins: int, unmovable: float, seed: int) -> list[Arrival]:
-    """Arrivals of the same kind: small batches of small pods, most of them short, some for good."""
+    """Arrivals of the same kind: small batches of small pods, most of them short, some that last."""
     rng, found = random.Random(seed), []
     for number in range(bins):
         for batch in range(rng.randrange(4)):
@@ -116,7 +116,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _lifetimes(path: Path) -> dict[int, list[int]]:
-    """The seconds that each bin of durations stands for."""
+    """The seconds that each bin of durations means."""
     found = defaultdict(list)
     for line in _lines(path):
         seconds, number = map(int, line.split())
