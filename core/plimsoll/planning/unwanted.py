@@ -1,4 +1,4 @@
-"""Names the pods that a plan wants gone without moving them now: what shrinks by itself may take these first.
+"""Names the pods that a plan wants gone without moving them now: owners that shrink may delete these first.
 
 A ReplicaSet that shrinks deletes the pods of the least ``controller.kubernetes.io/pod-deletion-cost`` first,
 and a pod that it deletes need not be moved: that saves a restart (docs/adr/0064).

@@ -1,4 +1,4 @@
-"""StayRule asks a policy's evictors which pods they would never let go; such a pod holds its node permanently.
+"""StayRule asks a policy's evictors which pods they would never let go; such a pod always holds its node.
 
 A pod is judged as it will be a day after its start: bound, running and ready, with as many siblings as its
 owner wants. What protects a pod for a while only, its age, a budget, an eviction under way, is no reason.
