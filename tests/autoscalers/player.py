@@ -25,6 +25,12 @@ NOW = "2026-01-01T00:00:00+00:00"
 STEP_S, RUN_EVERY_S, BOOT_S = 60.0, 600.0, 120.0
 NODE_CPU = 4000
 
+#: Seconds within which the pods of a node leave it one after the other.
+EMPTYING_S = 3_600.0
+
+#: Seconds after which a node may go that was filled, as demand falls: what came stays an hour.
+SETTLED_S = 3_600.0
+
 #: The taint of a node that is not ready yet.
 STARTING = "node.kubernetes.io/not-ready"
 
@@ -55,11 +61,15 @@ class Day:
 
     Attributes:
         moves: The nodes that were left, in order, by the first name of the moved pod.
+        emptied: When the first pod was moved off each node, in seconds since the epoch.
+        filled: When a pod was last moved to each node, likewise.
         wrong: Sentences about what must not happen.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     moves: dict[str, list[str]] = field(default_factory=dict)
+    emptied: dict[str, float] = field(default_factory=dict)
+    filled: dict[str, float] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -104,11 +114,24 @@ class AutoscaledWorld(World):
             if self._is_marked(target) or self._has(target, self.autoscaler.candidate, STARTING):
                 self.day.wrong.append(f"{pod.name} was moved to node {target}, which is starting or going")
             self.day.moves.setdefault(_first_name(pod.name), []).append(pod.node_name)
+            self._watch_nodes(pod.node_name, target)
             if self._is_marked(pod.node_name):
                 self.day.wrong.append(
                     f"{pod.name} was moved off node {pod.node_name}, which is being removed"
                 )
         return answer
+
+    def _watch_nodes(self, source: str, target: str) -> None:
+        """No node is emptied twice, none soon after it was filled, and none is filled that was emptied."""
+        day, now = self.day, self._clock.now()
+        if now - day.emptied.setdefault(source, now) > EMPTYING_S:
+            day.wrong.append(f"node {source} was emptied twice")
+        filled = day.filled.get(source)
+        if filled is not None and now - filled < SETTLED_S:
+            day.wrong.append(f"node {source} was filled, and emptied {(now - filled) / 3600:.1f} h later")
+        if target in day.emptied:
+            day.wrong.append(f"node {target} was emptied, and filled again")
+        day.filled[target] = now
 
     # -- the day ---------------------------------------------------------------------------------------------
 

@@ -51,12 +51,17 @@ async def a_day(
 
 @pytest.mark.parametrize("autoscaler", [CLUSTER_AUTOSCALER, KARPENTER], ids=lambda each: each.name)
 async def test_a_day_without_a_fight(autoscaler: Autoscaler) -> None:
-    """No pod is moved to or off a node that goes; docs/rebalancing/autoscalers.md has the figures."""
+    """No pod is moved to or off a node that goes, no node is emptied twice, or filled and soon emptied.
+
+    docs/rebalancing/autoscalers.md has the figures.
+    """
     day, conditions = await a_day(autoscaler)
 
     assert day.wrong == []
     assert conditions == {}
     assert day.counts == {"moves": 4, "nodes added": 6, "nodes removed": 7}
+    assert day.emptied
+    assert day.filled
     assert day.changes_of_mind == {}
 
 

@@ -25,6 +25,7 @@ PLURALS = {
     "JobGroup": "jobs.batch",
     "SchedulingPolicy": "schedulingpolicies",
     "Eviction": "evictions",
+    "NodeMaintenance": "nodemaintenances",
     "DeviceClass": "deviceclasses",
     "ResourceSlice": "resourceslices",
     "ResourceClaim": "resourceclaims",

@@ -1,5 +1,7 @@
 """A snapshot read as the operator would see the cluster."""
 
+from typing import Any
+
 import pytest
 
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
@@ -173,3 +175,30 @@ def test_deployments_are_known_by_uid_and_kinds_only_if_the_snapshot_has_them() 
 
     assert {uid: each.metadata.name for uid, each in objects.deployments.items()} == {"u": "web"}
     assert objects.cache.cluster.objects.ledger(WatchedObjects).listed == {Node}
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "leaving"),
+    [
+        ({"nodes": ["n1"]}, None, {"n1"}),
+        ({"nodeSelector": {"matchLabels": {"kubernetes.io/hostname": "n2"}}}, None, {"n2"}),
+        ({"nodes": ["n1"]}, {"phase": "Draining"}, {"n1"}),
+        ({"nodes": ["n1"]}, {"phase": "Drained"}, {"n1"}),
+        ({"nodes": ["n1"]}, {"phase": "Stopped"}, set()),
+        ({"nodes": ["n1"], "nodeSelector": 1}, None, set()),
+    ],
+)
+def test_nodes_of_a_maintenance_that_goes_on_are_no_targets(
+    spec: dict[str, Any], status: dict[str, Any] | None, leaving: set[str]
+) -> None:
+    """As the operator reads it; one that cannot be read is said among what was skipped."""
+    found = {"kind": "NodeMaintenance", "metadata": {"name": "m"}, "spec": spec, "status": status or {}}
+    policy = {"kind": "SchedulingPolicy", "metadata": {"name": "p"}, "spec": {"rebalancing": {}}}
+    nodes = [a_node_document("n1"), a_node_document("n2")]
+
+    state = ClusterState.of(content_of([*nodes, policy, found]))
+
+    assert state.configured("p").leaving == leaving
+    assert [each.resource for each in state.objects.skipped] == ["nodemaintenances"] * (
+        spec.get("nodeSelector") == 1
+    )

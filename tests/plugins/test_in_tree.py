@@ -41,4 +41,8 @@ def test_every_plugin_says_what_it_computes() -> None:
 
 def test_every_plugin_is_part_of_the_default_profile() -> None:
     """What is in the tree is what kube-scheduler's default profile names, and what a policy may ask for."""
-    assert {plugin.name for plugin in IN_TREE} - set(DEFAULT_PLUGINS) == {"FairShare", "NodeLoad"}
+    assert {plugin.name for plugin in IN_TREE} - set(DEFAULT_PLUGINS) == {
+        "FairShare",
+        "NodeLoad",
+        "PackUnmovable",
+    }

@@ -35,6 +35,7 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
+    FakeCosts,
     FakeEvictor,
     FakeMeter,
     FakeNamespacedStatuses,
@@ -125,6 +126,7 @@ class Scene:
         self.records = kept[0] if kept else FakeRecords(*documents)
         self.evictor = evictor or FakeEvictor()
         self.closer, self.unhealthy = FakeNodeCloser(), FakeNodeCloser()
+        self.costs = FakeCosts()
         self.rollouts = rollouts or FakeRollouts()
         self.recorder = FakeRecorder()
         self.statuses = FakePolicyStatuses()
@@ -155,6 +157,7 @@ class Scene:
                 self.evictor,
                 self.closer,
                 self.unhealthy,
+                self.costs,
                 self.recorder,
                 self.statuses,
                 FakePolicyStatuses(),

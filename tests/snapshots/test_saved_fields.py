@@ -11,7 +11,7 @@ from plimsoll.model.decoding import decode
 from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.snapshots.cluster_reader import PATHS
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS
+from plimsoll.snapshots.content import DEPLOYMENTS, MAINTENANCES, POLICIES, RECORDS
 from plimsoll.snapshots.saved_fields import ANNOTATIONS, KINDS, trimmed, twin
 
 SECRET = "hunter2"
@@ -186,7 +186,7 @@ def test_a_saved_owner_forms_the_same_group() -> None:
 def test_every_collection_that_is_read_can_be_saved() -> None:
     """From a live cluster, into a file."""
     owners = {each.name for each in GROUP_OWNERS}
-    assert {POLICIES, RECORDS, *KINDS} == PATHS.keys() | owners
+    assert {POLICIES, RECORDS, MAINTENANCES, *KINDS} == PATHS.keys() | owners
 
 
 def test_a_field_that_admits_anything_must_be_narrowed() -> None:

@@ -7,9 +7,9 @@ import pytest
 from kube.scripted_server import ToldServer
 from planning.surge_builders import a_deployment
 from plimsoll.kube.session.session import Session
-from plimsoll.model.kinds.deployment import SURGED
+from plimsoll.model.kinds.deployment import DELETION_COST, LEAST_COST, SURGED, WANTED_GONE
 from plimsoll.ports.writes import WriteOutcome
-from plimsoll.writers.deployments import DeploymentRollouts
+from plimsoll.writers.deployments import DeploymentRollouts, PodCosts
 
 
 def document(name: str, replicas: int = 1, **spec: Any) -> dict[str, Any]:
@@ -169,3 +169,25 @@ async def test_autoscalers_are_those_of_a_namespace_or_all(
     ((_, path, _, _),) = server.requests
     place = f"namespaces/{namespace}/" if namespace else ""
     assert path == f"/apis/autoscaling/v2/{place}horizontalpodautoscalers?limit=500"
+
+
+@pytest.mark.parametrize(
+    ("policy", "annotations"),
+    [("tidy", {"annotations": {DELETION_COST: LEAST_COST, WANTED_GONE: "tidy"}}), ("", {})],
+)
+async def test_a_cost_is_applied_to_one_pod_and_taken_away_without_force(
+    told: tuple[ToldServer, Session], policy: str, annotations: dict[str, Any]
+) -> None:
+    """By a manager of its own: what it no longer applies goes, and what others own is a conflict."""
+    server, session = told
+    server.then({})
+
+    answer = await PodCosts(session).want_gone("shop", "web-1", "u1", policy)
+
+    assert answer.is_done
+    ((verb, path, body, _),) = server.requests
+    assert (verb, path) == (
+        "PATCH",
+        "/api/v1/namespaces/shop/pods/web-1/status?fieldManager=plimsoll-wanted-gone",
+    )
+    assert body["metadata"] == {"name": "web-1", "namespace": "shop", "uid": "u1", **annotations}

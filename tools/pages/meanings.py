@@ -54,6 +54,7 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/run": "annotation of a policy: each new value starts a run",
     "plimsoll.dev/stop": "annotation of the operator's namespace: `true` stops the moves of all policies",
     "plimsoll.dev/strategy": "label of a record: the strategy that wants the move",
+    "plimsoll.dev/wanted-gone": "annotation of a pod: the policy that gave it the least cost of deletion",
     "plimsoll.dev/unhealthy": "taint of a node with a bad condition; no new pods come",
     "plimsoll.dev/surged": "annotation of a pod template: changed to start a rollout that moves a pod",
 }

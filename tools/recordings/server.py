@@ -43,6 +43,7 @@ from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.testing.fakes import (
     FakeAccessReviewer,
     FakeClock,
+    FakeCosts,
     FakeMeter,
     FakeNamespacedStatuses,
     FakeNodeCloser,
@@ -123,6 +124,7 @@ class RecordedServer:
                 self,
                 FakeNodeCloser(),
                 FakeNodeCloser(),
+                FakeCosts(),
                 FakeRecorder(),
                 FakePolicyStatuses(),
                 FakePolicyStatuses(),

@@ -238,6 +238,8 @@ def _rebalancing(spec: RebalancingSpec, namespaces: tuple[str, ...]) -> Iterator
         yield Need(part, (EVICT,), namespaces, is_essential=True)
     if acts and any(each.name in TAINTING for each in spec.strategies):
         yield Need(part, TAINT)
+    if acts and spec.deletion_costs:
+        yield Need(part, (POD_STATUS,), namespaces)
     if spec.surge:
         looks = (*LOOK_AT_DEPLOYMENTS, READ_SCALERS)
         yield Need(part, (*looks, *((SURGE, SCALE) if acts else ())), namespaces)

@@ -12,7 +12,7 @@ import msgspec
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.label_selectors import compiled
-from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, NodeMaintenance
+from plimsoll.api.v1alpha1.node_maintenance import MOST_NODES, MaintenancePhase, NodeMaintenance
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.counted import counted
@@ -28,6 +28,17 @@ RARELY_S = 86_400
 
 #: Protections of the evictor that a drain does not have, as ``kubectl drain`` evicts such pods.
 NOT_PROTECTED = ("SystemCriticalPods",)
+
+
+#: Phases in which a maintenance begins nothing more, whatever happens in the cluster.
+OVER = frozenset(
+    (
+        MaintenancePhase.STOPPED,
+        MaintenancePhase.EXPIRED,
+        MaintenancePhase.SUSPENDED,
+        MaintenancePhase.INVALID,
+    )
+)
 
 
 def policy_name(maintenance: str) -> str:
@@ -118,6 +129,23 @@ def selected(maintenance: NodeMaintenance, nodes: Iterable[Node]) -> tuple[str, 
             f"{MOST_NODES}; select fewer, in several maintenances"
         )
     return tuple(names)
+
+
+def chosen(maintenance: NodeMaintenance, nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The names of its nodes: those that its status lists for the present spec, else as above.
+
+    Raises:
+        ValueError: As above.
+    """
+    status = maintenance.status
+    if status is not None and status.nodes and status.observed_generation == maintenance.metadata.generation:
+        return tuple(each.name for each in status.nodes)
+    return selected(maintenance, nodes)
+
+
+def is_over(maintenance: NodeMaintenance) -> bool:
+    """Whether it begins nothing more, so that its nodes are used like others."""
+    return maintenance.status is not None and maintenance.status.phase in OVER
 
 
 def is_open(maintenance: NodeMaintenance, now: datetime) -> bool:

@@ -10,11 +10,11 @@ from msgspec.structs import asdict, replace
 
 from plimsoll.api.schema.fields import duration_s
 from plimsoll.api.schema.label_selectors import LabelSelectorSpec, compiled
-from plimsoll.api.v1alpha1.evictor import EvictorSpec
+from plimsoll.api.v1alpha1.evictor import EvictorSpec, ExtraProtection
 from plimsoll.api.v1alpha1.limits import EvictionBudget, EvictionLimits
 from plimsoll.api.v1alpha1.metrics_providers import KUBERNETES_METRICS, PROMETHEUS, source_of
 from plimsoll.api.v1alpha1.prometheus import METRIC_RESOURCE
-from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec, StrategySpec
+from plimsoll.api.v1alpha1.rebalancing import PlannerName, RebalancingSpec, StrategySpec
 from plimsoll.api.v1alpha1.schedules import Schedule
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.engine.profile import Profile
@@ -32,9 +32,11 @@ from plimsoll.planning.moves import Goal, Objective, PolicyFigures, RebalancingC
 from plimsoll.planning.rebalancing_rules import RebalancingRules, no_rules
 from plimsoll.planning.scope import PolicyScope
 from plimsoll.planning.solver import INSTALL_SOLVER, has_solver
+from plimsoll.plugins.pack_unmovable import PackUnmovable
 from plimsoll.policies import schedule
 from plimsoll.policies.rebalancing_rules import present_rules
 from plimsoll.ports.usage import MEASURED
+from plimsoll.toolkit.descheduling.unmovable_pods import StayRule
 
 WHERE = "spec.rebalancing"
 
@@ -114,6 +116,41 @@ def rebalancing_of(
         surge=spec.surge and planner is not Planner.UPSTREAM,
         goal=Goal(Objective(optimizer.objective), float(optimizer.time_limit_seconds), optimizer.move_price),
         **asdict(msgspec.convert(spec, PolicyFigures, from_attributes=True)),
+    )
+
+
+def tell_who_stays(
+    policies: Iterable[SchedulingPolicy], registries: Registries, profiles: Mapping[str, Profile]
+) -> None:
+    """Tell the plugins PackUnmovable of the profiles what each one's own policy would never move.
+
+    Raises:
+        ConfigurationError: An evictor cannot be built; the policy has been accepted with it.
+    """
+    known = {policy.metadata.name: policy for policy in policies}
+    for profile in profiles.values():
+        policy = known.get(profile.policy)
+        for plugin in profile.score:
+            if isinstance(plugin, PackUnmovable):
+                plugin.rule = None if policy is None else _stay_rule(policy, registries, profiles)
+
+
+def _stay_rule(policy: SchedulingPolicy, registries: Registries, served: Iterable[str]) -> StayRule:
+    spec = policy.spec.rebalancing or RebalancingSpec()
+    evictor = _evictor(spec.evictor, registries.evictors, f"{WHERE}.evictor")
+    protections, schedulers = spec.evictor.pod_protections, tuple(served)
+
+    def evictors_of(objects: ClusterObjects) -> tuple[Evictor, ...]:
+        rules = RebalancingRules(present_rules(objects.rules, None) if objects.rules else no_rules)
+        return _scope_of(policy, objects, schedulers), rules, evictor
+
+    return StayRule(
+        evictors_of,
+        Planner(spec.planner),
+        surges=spec.surge and spec.planner is not PlannerName.UPSTREAM,
+        by_labels=bool(policy.spec.scope.namespaces.label_selector or spec.evictor.namespace_label_selector),
+        by_objects=ExtraProtection.PODS_WITHOUT_PDB in protections.extra_enabled
+        or protections.config is not None,
     )
 
 

@@ -57,13 +57,15 @@ class ReadRule(Struct, frozen=True):
         times = (schedule.next_time(opens, now) for opens, _ in self.windows)
         return min((each.astimezone(UTC) for each in times if each), default=None)
 
-    def present(self, name: str, now: datetime) -> PresentRule:
-        """The rule of that name as of now."""
+    def present(self, name: str, now: datetime | None) -> PresentRule:
+        """The rule of that name as of now; None leaves its windows out, which forbid for a while only."""
         if self.invalid:
             forbids = f"cannot be carried out, so no pod of the namespace is moved: {self.invalid}"
             return PresentRule(name, forbids=forbids, invalid=self.invalid)
         if self.never:
             return PresentRule(name, self.selector, "keeps it where it is")
+        if now is None:
+            return PresentRule(name, self.selector, "", self.most)
         opens = self.opens(now)
         forbids = "" if self.is_open(now) else "allows moves only in its windows"
         if opens is not None:
@@ -118,8 +120,11 @@ def by_namespace(rules: Iterable[RebalancingRule]) -> dict[str, list[Rebalancing
     return found
 
 
-def present_rules(rules: Mapping[str, RebalancingRule], now: datetime) -> PresentRules:
-    """The rules as of ``now``, with a time zone; a namespace is read when it is first asked for."""
+def present_rules(rules: Mapping[str, RebalancingRule], now: datetime | None) -> PresentRules:
+    """The rules as of ``now``, with a time zone; a namespace is read when it is first asked for.
+
+    None: without what they forbid for a while only.
+    """
     given, known = by_namespace(tuple(rules.values())), dict[str, tuple[PresentRule, ...]]()
 
     def of(namespace: str) -> tuple[PresentRule, ...]:
@@ -132,7 +137,7 @@ def present_rules(rules: Mapping[str, RebalancingRule], now: datetime) -> Presen
     return of
 
 
-def present_in(rules: list[RebalancingRule], now: datetime) -> tuple[PresentRule, ...]:
+def present_in(rules: list[RebalancingRule], now: datetime | None) -> tuple[PresentRule, ...]:
     """The rules of one namespace as of now; those above ``MOST_RULES`` forbid everything."""
     found = [_present(each, now) for each in rules[:MOST_RULES]]
     if len(rules) > MOST_RULES:
@@ -142,7 +147,7 @@ def present_in(rules: list[RebalancingRule], now: datetime) -> tuple[PresentRule
     return tuple(found)
 
 
-def _present(rule: RebalancingRule, now: datetime) -> PresentRule:
+def _present(rule: RebalancingRule, now: datetime | None) -> PresentRule:
     name = record_key(rule.namespace, rule.name)
     try:
         return read(rule).present(name, now)

@@ -18,6 +18,16 @@ class NodeCloser(Protocol):
         """Remove our taint; DONE when the node does not have it."""
 
 
+class CostWriter(Protocol):
+    """Says of pods that they are deleted first when their owner shrinks."""
+
+    async def want_gone(self, namespace: str, name: str, uid: str, policy: str) -> WriteResult:
+        """Write the least cost of deletion of this very pod, and the policy that asks; "" takes both away.
+
+        CONFLICT when somebody else has said what it costs to delete, GONE when the pod is gone.
+        """
+
+
 class VolumeWriter(Protocol):
     """Writes the choice of a claim's volume."""
 

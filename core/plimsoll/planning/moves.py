@@ -110,11 +110,13 @@ class PolicyFigures(Struct, frozen=True, kw_only=True):
             only the score justifies a move, and no gain where the strategy's complaints decide.
         minimum_forecast_hit_percent: Percentage of forecasts that must have come true for further ones to be
             made; None asks for none.
+        deletion_costs: Whether pods that the plan wants gone are named in it.
     """
 
     anomaly_rounds: int = 1
     minimum_gain_percent: int | None = None
     minimum_forecast_hit_percent: int | None = None
+    deletion_costs: bool = False
 
 
 class RebalancingConfig(PolicyFigures, frozen=True):
@@ -335,6 +337,7 @@ class EvictionPlan(Struct, frozen=True):
             usage.
         load: The load of the policy's nodes before the moves, if strategies move pods by load.
         hot: The nodes that these strategies found over-used, sorted.
+        unwanted: Uids of pods that should go first where their owners shrink; only if the policy asks.
     """
 
     moves: tuple[Move, ...]
@@ -347,6 +350,7 @@ class EvictionPlan(Struct, frozen=True):
     counts: RefusalCounts | None = None
     load: LoadSummary | None = None
     hot: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
 
     def held(self, hold: Refusal | None) -> "EvictionPlan":
         """The plan without moves: all are refused by the hold, if there is one."""

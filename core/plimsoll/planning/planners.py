@@ -36,6 +36,7 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.rebalancing_rules import held_by_rules
 from plimsoll.planning.scope import never_evict
 from plimsoll.planning.solver import INSTALL_SOLVER, OPTIMAL, SPREAD_REPAIR, has_solver, installed
+from plimsoll.planning.unwanted import unwanted
 from plimsoll.toolkit.descheduling.resize_room import awaited_row
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plannin
             made = installed(OPTIMAL)(rebalancing, lasting(cluster, context.now), context)
         case Planner.PROVEN:
             made = proven_plan(rebalancing, lasting(cluster, context.now), context)
+    if rebalancing.deletion_costs and rebalancing.hold is None:
+        made = replace(made, unwanted=unwanted(made, rebalancing, cluster))
     made = made.held(rebalancing.hold)
     made = replace(made, imbalance=imbalance(cluster, rebalancing.nodes, context.measurements))
     moving = {each.name for each in rebalancing.strategies if by_load(each) is not None}

@@ -17,7 +17,7 @@ from plimsoll.framework import ClusterObjects, PodInfo
 from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.counted import counted
-from plimsoll.model.kinds.deployment import DELETION_COST, Deployment
+from plimsoll.model.kinds.deployment import DELETION_COST, WANTED_GONE, Deployment
 from plimsoll.model.kinds.scaled_workloads import SCALED
 from plimsoll.planning.limits import Workload, workload_key
 
@@ -110,7 +110,8 @@ class Surging:
     def _one_more(self, deployment: Deployment, pod: PodInfo) -> Surge | str:
         """The surge by one replica more, or the missing condition."""
         missing = obstacle_of_several(deployment, self._deployments.autoscaled) or self._tied(pod)
-        if not missing and DELETION_COST in pod.pod.metadata.annotations:
+        said = pod.pod.metadata.annotations
+        if not missing and DELETION_COST in said and WANTED_GONE not in said:
             missing = f"it has the annotation {DELETION_COST} of somebody else"
         if missing:
             return missing

@@ -18,6 +18,7 @@ from plimsoll.plugins.node_resources_balanced_allocation import NodeResourcesBal
 from plimsoll.plugins.node_resources_fit import NodeResourcesFit
 from plimsoll.plugins.node_unschedulable import NodeUnschedulable
 from plimsoll.plugins.node_volume_limits import NodeVolumeLimits
+from plimsoll.plugins.pack_unmovable import PackUnmovable
 from plimsoll.plugins.pod_topology_spread import PodTopologySpread
 from plimsoll.plugins.priority_sort import PrioritySort
 from plimsoll.plugins.scheduling_gates import SchedulingGates
@@ -42,6 +43,7 @@ IN_TREE: tuple[type[fwk.Plugin], ...] = (
     NodeResourcesFit,
     NodeUnschedulable,
     NodeVolumeLimits,
+    PackUnmovable,
     PodTopologySpread,
     PrioritySort,
     SchedulingGates,

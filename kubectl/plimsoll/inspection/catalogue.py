@@ -1,6 +1,6 @@
 """Catalogue holds the available plugins and strategies, and builds profiles and configurations of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS
 from plimsoll.plugins import IN_TREE as PLUGINS
 from plimsoll.policies import schedule
 from plimsoll.policies.profiles import profile_config, profile_of
-from plimsoll.policies.rebalancing import NO_FORECASTS, WHERE, Registries, rebalancing_of
+from plimsoll.policies.rebalancing import NO_FORECASTS, WHERE, Registries, rebalancing_of, tell_who_stays
 from plimsoll.strategies import EVICTORS
 from plimsoll.strategies import IN_TREE as STRATEGIES
 
@@ -65,6 +65,10 @@ class Catalogue:
             ConfigurationError: The spec cannot be carried out; names the field.
         """
         return rebalancing_of(policy, self._registries, profiles, objects, now, forecasts)
+
+    def tell_who_stays(self, policies: Iterable[SchedulingPolicy], profiles: Mapping[str, Profile]) -> None:
+        """Tell the profiles which pods their policies would never move."""
+        tell_who_stays(policies, self._registries, profiles)
 
 
 class SchedulingJudge(Struct, frozen=True):

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
+from pydantic import ValidationError
 
+from plimsoll.api.v1alpha1.node_maintenance import NodeMaintenance
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.ingestion import Ingestion, Mirror
 from plimsoll.cluster.listed_objects import event_of, read_object
@@ -13,6 +15,7 @@ from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import DEVICES, GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.book import DeviceBook
+from plimsoll.framework.field_errors import field_errors, summary
 from plimsoll.inspection.recorded_moves import plain, records_of
 from plimsoll.load.readings import LoadSettings
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
@@ -22,7 +25,7 @@ from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.observer import Observer
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, SCALERS, SnapshotContent
+from plimsoll.snapshots.content import DEPLOYMENTS, MAINTENANCES, POLICIES, SCALERS, SnapshotContent
 from plimsoll.usage.load_feed import load_readings
 from plimsoll.usage.load_keeper import LoadKeeper
 
@@ -69,6 +72,7 @@ class MirroredObjects:
         records: Eviction records by ``namespace/name``.
         policies: The documents of SchedulingPolicies, the oldest first.
         deployments: Deployments by uid.
+        maintenances: The readable NodeMaintenances.
         autoscaled: The HorizontalPodAutoscaler of each Deployment that has one; None if they were not read.
         skipped: Unreadable objects.
     """
@@ -89,6 +93,7 @@ class MirroredObjects:
             plain(POLICIES, each, skipping.object_skipped) for each in content.objects.get(POLICIES, ())
         ]
         self.policies = sorted((each for each in policies if each is not None), key=_age)
+        self.maintenances = _maintenances(content, skipping)
         self.deployments = {each.uid: each for each in _read(content, DEPLOYMENTS, Deployment, skipping)}
         scalers = _read(content, SCALERS, HorizontalPodAutoscaler, skipping)
         self.autoscaled = {each.scaled: each.name for each in scalers} if SCALERS in content.objects else None
@@ -112,6 +117,20 @@ class MirroredObjects:
                 ingestion.apply(events)
             if resource.name in content.objects:
                 self.cache.cluster.objects.ledger(WatchedObjects).listed.add(resource.kind)
+
+
+def _maintenances(content: SnapshotContent, skipping: _Skipping) -> list[NodeMaintenance]:
+    found = []
+    for each in content.objects.get(MAINTENANCES, ()):
+        document = plain(MAINTENANCES, each, skipping.object_skipped)
+        if document is None:
+            continue
+        try:
+            found.append(NodeMaintenance.from_wire(document))
+        except ValidationError as exc:
+            problem = summary(field_errors(exc, model=NodeMaintenance))
+            skipping.object_skipped(MAINTENANCES, str(document["metadata"].get("name", "")), problem)
+    return found
 
 
 def _read(

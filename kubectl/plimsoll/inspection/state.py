@@ -7,6 +7,7 @@ began, and smoothed usage.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -45,6 +46,7 @@ from plimsoll.planning.proven.plan_builder import KEPT
 from plimsoll.planning.rebalancing_rules import HOUR_S
 from plimsoll.planning.surges import Deployments
 from plimsoll.policies.judgement import PolicyChecks, PolicyVerdict, divide
+from plimsoll.policies.node_maintenance import chosen, is_over
 from plimsoll.policies.scheduler_names import is_served, sentence
 from plimsoll.ports.observer import Observer
 from plimsoll.preflight.policy_conditions import claims_of
@@ -287,6 +289,7 @@ class ClusterState:
         }
         self.forecasts = Forecasts(described, self.catalogue.default)
         self.working = {policy.metadata.name: policy for policy in found.working}
+        self.catalogue.tell_who_stays(found.working, self.profiles)
 
     @property
     def stop(self) -> str:
@@ -300,7 +303,17 @@ class ClusterState:
         wanted = self.catalogue.rebalancing(
             self.working[name], self.profiles, self.cluster.objects, self.time, self.forecasts
         )
+        wanted = msgspec.structs.replace(wanted, leaving=self._maintained)
         return wanted.held(HoldReason.STOPPED, self.stop) if self.stop else wanted
+
+    @cached_property
+    def _maintained(self) -> frozenset[str]:
+        """The nodes of NodeMaintenances that go on: no pod is moved there, as in the operator."""
+        found = set[str]()
+        for each in self.objects.maintenances:
+            with suppress(ValueError):  # the operator empties no node of it either
+                found.update(() if is_over(each) else chosen(each, self.cluster.nodes))
+        return frozenset(found)
 
     # -- runs ----------------------------------------------------------------------------------------
 

@@ -13,7 +13,15 @@ from plimsoll.kube.session.session import Session
 from plimsoll.model.decoding import read_with
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.usage import UsageReading
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, SCALERS, SnapshotContent, UsageContent
+from plimsoll.snapshots.content import (
+    DEPLOYMENTS,
+    MAINTENANCES,
+    POLICIES,
+    RECORDS,
+    SCALERS,
+    SnapshotContent,
+    UsageContent,
+)
 from plimsoll.usage.sources import usage_problem
 
 #: Objects per page, as in kubectl.
@@ -29,13 +37,14 @@ PATHS = {
     SCALERS: "/apis/autoscaling/v2/horizontalpodautoscalers",
     POLICIES: f"{GROUP}/schedulingpolicies",
     RECORDS: f"{GROUP}/evictions",
+    MAINTENANCES: f"{GROUP}/nodemaintenances",
 }
 
 #: Collections that every command requires.
 ESSENTIAL = frozenset({"nodes", "pods"})
 
 #: Collections whose absence is not reported.
-UNREPORTED = frozenset(resource.name for resource in OPTIONAL)
+UNREPORTED = frozenset(resource.name for resource in OPTIONAL) | {MAINTENANCES}
 
 #: Called with the plural and the number of its objects read so far.
 ReadProgress = Callable[[str, int], None]

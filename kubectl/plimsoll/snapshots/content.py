@@ -9,6 +9,7 @@ from plimsoll.ports.usage import UsageReading
 #: Collections in addition to those that the operator watches, by their plurals.
 POLICIES, RECORDS, DEPLOYMENTS = "schedulingpolicies", "evictions", "deployments"
 RULES, SCALERS = "rebalancingrules", "horizontalpodautoscalers"
+MAINTENANCES = "nodemaintenances"
 
 
 class UsageContent(Struct, frozen=True):

@@ -22,7 +22,7 @@ from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.model.quantity import nanos
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.usage import UsageReading
-from plimsoll.snapshots.content import POLICIES, RECORDS, SnapshotContent, UsageContent
+from plimsoll.snapshots.content import MAINTENANCES, POLICIES, RECORDS, SnapshotContent, UsageContent
 from plimsoll.snapshots.errors import SnapshotError
 from plimsoll.snapshots.identity import Identity, Names
 from plimsoll.snapshots.saved_fields import KINDS
@@ -43,6 +43,7 @@ _PLURALS = {
     (CORE, "PodGroup"): CORE_POD_GROUPS[0].name,
     ("plimsoll.dev", "SchedulingPolicy"): POLICIES,
     ("plimsoll.dev", "Eviction"): RECORDS,
+    ("plimsoll.dev", "NodeMaintenance"): MAINTENANCES,
 }
 _CLUSTER_SCOPED = frozenset(
     {
@@ -55,6 +56,7 @@ _CLUSTER_SCOPED = frozenset(
         "csidrivers",
         "volumeattachments",
         POLICIES,
+        MAINTENANCES,
     }
 )
 _METRICS = "metrics.k8s.io"

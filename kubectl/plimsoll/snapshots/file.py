@@ -24,7 +24,7 @@ import msgspec
 
 from plimsoll.model.decoding import DecodeError
 from plimsoll.ports.usage import UsageReading
-from plimsoll.snapshots.content import POLICIES, RECORDS, SnapshotContent, UsageContent
+from plimsoll.snapshots.content import MAINTENANCES, POLICIES, RECORDS, SnapshotContent, UsageContent
 from plimsoll.snapshots.errors import SnapshotError
 from plimsoll.snapshots.identity import Names
 from plimsoll.snapshots.saved_fields import kinds, trimmed
@@ -46,7 +46,7 @@ _LEVEL = 6
 _NODE_READINGS, _POD_READINGS = "readings/nodes", "readings/pods"
 
 #: Fields of the first line, in addition to the kinds.
-COLLECTIONS = frozenset({POLICIES, RECORDS, _NODE_READINGS, _POD_READINGS})
+COLLECTIONS = frozenset({POLICIES, RECORDS, MAINTENANCES, _NODE_READINGS, _POD_READINGS})
 
 
 class _Header(msgspec.Struct, kw_only=True, rename="camel"):

@@ -20,7 +20,13 @@ from plimsoll.devices.extended_resources import ANNOTATION as EXTENDED
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.autoscalers.limit_ranges import ANNOTATION as DEFAULTED
 from plimsoll.model.decoding import DecodeError
-from plimsoll.model.kinds.deployment import SURGED, Deployment, DeploymentMeta, DeploymentSpec
+from plimsoll.model.kinds.deployment import (
+    SURGED,
+    WANTED_GONE,
+    Deployment,
+    DeploymentMeta,
+    DeploymentSpec,
+)
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.owned_group import REQUIRED_TOPOLOGY, ReplicatedJob
 from plimsoll.model.kinds.pod import MIRROR, PodSpec
@@ -36,7 +42,7 @@ from plimsoll.model.kinds.volume_claims import (
 from plimsoll.model.prices import PRICE
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.policies.extensions import declared_here
-from plimsoll.snapshots.content import DEPLOYMENTS, POLICIES, RECORDS, RULES, SCALERS
+from plimsoll.snapshots.content import DEPLOYMENTS, MAINTENANCES, POLICIES, RECORDS, RULES, SCALERS
 from plimsoll.strategies import default_evictor
 from plimsoll.toolkit.descheduling.disruption_signals import SIGNALS, Form
 
@@ -62,6 +68,7 @@ ANNOTATIONS = tuple(
             PRICE,
             REQUIRED_TOPOLOGY,
             SURGED,
+            WANTED_GONE,
             MIRROR,
             default_evictor.SOURCE,
             *(each.key for each in SIGNALS if each.form is Form.ANNOTATION),
@@ -155,7 +162,7 @@ def trimmed(plural: str, document: bytes) -> bytes:
     Raises:
         DecodeError: It is not an object.
     """
-    if plural in (POLICIES, RECORDS, RULES):
+    if plural in (POLICIES, RECORDS, RULES, MAINTENANCES):
         return _trimmed_resource(document)
     found = kinds()[plural]
     kind = twin(found)

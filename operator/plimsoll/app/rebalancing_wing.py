@@ -16,7 +16,7 @@ from plimsoll.rebalancing.records.store import EvictionRecordStore
 from plimsoll.rebalancing.surges.rollouts import RolloutSurges
 from plimsoll.rebalancing.wing import RebalancingPorts, RebalancingWing, Runtime
 from plimsoll.strategies import EVICTORS
-from plimsoll.writers.deployments import DeploymentRollouts
+from plimsoll.writers.deployments import DeploymentRollouts, PodCosts
 from plimsoll.writers.nodes import NodeTainter
 from plimsoll.writers.pods import PodEvictor
 
@@ -40,6 +40,7 @@ def rebalancing_wing(
             evictor=PodEvictor(session),
             closer=NodeTainter(session, clock),
             unhealthy=NodeTainter(session, clock, UNHEALTHY),
+            costs=PodCosts(session),
             recorder=parts.recorder,
             statuses=statuses,
             maintenances=RetriedStatuses(PolicyResources(session, "nodemaintenances"), clock),

@@ -80,6 +80,7 @@ class RebalancingController:
             self.adopt(policy)
             if self._running and (known is None or known.spec != policy.spec):
                 self._schedule(policy)
+        self.configs.tell_who_stays()
 
     def maintain(self, policy: SchedulingPolicy) -> None:
         """Run the policy of a NodeMaintenance soon, once; its moves that wait for their turn are dropped."""

@@ -40,13 +40,14 @@ from plimsoll.policies.rebalancing import Registries, limits_of
 from plimsoll.ports.clock import Clock, Computer, SnapshotComputer
 from plimsoll.ports.custom_resources import NamespacedStatusWriter, PolicyStatusWriter, WatchedRecord
 from plimsoll.ports.events import EventRecorder
-from plimsoll.ports.objects import NodeCloser
+from plimsoll.ports.objects import CostWriter, NodeCloser
 from plimsoll.ports.observer import Observer
 from plimsoll.ports.pod_writes import PodEviction
 from plimsoll.ports.usage import PrometheusReader
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.controller import RebalancingController
+from plimsoll.rebalancing.deletion_costs import DeletionCosts
 from plimsoll.rebalancing.execution.believed_records import BelievedRecords
 from plimsoll.rebalancing.execution.executor import MoveExecutor, MoveHandlers
 from plimsoll.rebalancing.execution.feeder import MoveFeeder
@@ -99,6 +100,7 @@ class RebalancingPorts(Struct, frozen=True):
     evictor: PodEviction
     closer: NodeCloser  #: closes nodes that are emptied
     unhealthy: NodeCloser  #: closes unhealthy nodes
+    costs: CostWriter  #: writes costs of deletion
     recorder: EventRecorder
     statuses: PolicyStatusWriter
     maintenances: PolicyStatusWriter  #: writes the status of NodeMaintenances
@@ -391,6 +393,16 @@ class RebalancingWing:
         inputs = RunInputs(
             book, keeper, self._collector, self.configs, moves.contexts, ports.surges, self.executor, clock
         )
+        self.costs = DeletionCosts(
+            cluster,
+            parts.policies,
+            parts.reports.plan_of,
+            ports.costs,
+            lambda: self.rebalancers.are_all_known,
+            lambda: parts.breakers.stop.is_pressed,
+            clock,
+            observer,
+        )
         self.runs = PolicyRuns(
             parts.policies,
             self.planning,
@@ -486,6 +498,7 @@ class RebalancingWing:
             "maintenance of nodes": self.maintenances.run(),
             "unhealthy nodes": self.unhealthy.run(),
             "status of rules": self._rules.run(),
+            "costs of deletion": self.costs.run(),
         }
         self._collector.sources.serves_strategies = True
         try:

@@ -12,14 +12,14 @@ from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import Session
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.decoding import DecodeError, decode
-from plimsoll.model.kinds.deployment import DELETION_COST, SURGED, Deployment
+from plimsoll.model.kinds.deployment import DELETION_COST, LEAST_COST, SURGED, WANTED_GONE, Deployment
 from plimsoll.model.kinds.scaled_workloads import SCALED
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 
 AUTOSCALERS = "/apis/autoscaling/v2/horizontalpodautoscalers"
 
-#: The field manager of costs of deletion, and the least cost.
-CHOOSER, LEAST = "plimsoll-surge", str(-(2**31) + 1)
+#: The field managers of costs of deletion: in surges, and of pods that a plan wants gone.
+CHOOSER, WISHER = "plimsoll-surge", "plimsoll-wanted-gone"
 
 DONE = WriteResult(WriteOutcome.DONE)
 
@@ -129,21 +129,42 @@ class DeploymentRollouts:
         return await self._session.merge(path, body, params={"fieldManager": manager})
 
     async def prefer(self, namespace: str, name: str, uid: str, *, leaves: bool) -> WriteResult:
-        """Apply the least cost of deletion to this very pod, or no longer: others' costs are a conflict.
+        """Apply the least cost of deletion to this very pod, or no longer: others' costs are a conflict."""
+        annotations = {DELETION_COST: LEAST_COST} if leaves else {}
+        return await _annotate(self._session, (namespace, name, uid), annotations, CHOOSER)
 
-        Annotations may be written with a pod's status, for which there is a right already.
-        Source: kube-apiserver v1.36, ``pkg/registry/core/pod/strategy.go`` (``podStatusStrategy``).
-        """
-        metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
-        if leaves:
-            metadata["annotations"] = {DELETION_COST: LEAST}
-        return await self._session.write(
-            "PATCH",
-            f"/api/v1/namespaces/{namespace}/pods/{name}/status",
-            {"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
-            content_type=APPLY_PATCH,
-            params={"fieldManager": CHOOSER},
-        )
+
+class PodCosts:
+    """Writes costs of deletion that policies ask for, as a field manager of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def want_gone(self, namespace: str, name: str, uid: str, policy: str) -> WriteResult:
+        """Apply the least cost and the mark of that policy to this very pod; "" takes both away."""
+        annotations = {DELETION_COST: LEAST_COST, WANTED_GONE: policy} if policy else {}
+        return await _annotate(self._session, (namespace, name, uid), annotations, WISHER)
+
+
+async def _annotate(
+    session: Session, pod: tuple[str, str, str], annotations: Mapping[str, str], manager: str
+) -> WriteResult:
+    """Have these annotations of a pod (namespace, name, uid) and no others as this manager, without force.
+
+    Annotations may be written with a pod's status, for which there is a right already.
+    Source: kube-apiserver v1.36, ``pkg/registry/core/pod/strategy.go`` (``podStatusStrategy``).
+    """
+    namespace, name, uid = pod
+    metadata: dict[str, object] = {"name": name, "namespace": namespace, "uid": uid}
+    if annotations:
+        metadata["annotations"] = annotations
+    return await session.write(
+        "PATCH",
+        f"/api/v1/namespaces/{namespace}/pods/{name}/status",
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
+        content_type=APPLY_PATCH,
+        params={"fieldManager": manager},
+    )
 
 
 def _slim(deployment: Deployment) -> Deployment:

@@ -155,6 +155,12 @@ class RebalancingSpec(Resource):
         "only one, which the evictor protects, by a rollout; one of several by one replica more and one "
         "less. Needs the rights to patch and to scale Deployments; the planner Upstream ignores it.",
     )
+    deletion_costs: bool = Field(
+        default=False,
+        description="Whether pods that the plan wants gone get the least "
+        "controller.kubernetes.io/pod-deletion-cost, so that a ReplicaSet that shrinks deletes them first: "
+        "that is no further restart. Not in mode DryRun; a cost that somebody else has set stays.",
+    )
     metrics_providers: Annotated[
         tuple[MetricsProviderSpec, ...], Field(max_length=2), UniqueItems("source")
     ] = Field(default=(), description="Where strategies find actual usage; without any they go by requests.")

@@ -21,6 +21,12 @@ SURGED = "plimsoll.dev/surged"
 #: Annotation of a pod that says which one a ReplicaSet deletes first: the one with the least.
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
+#: The least cost of deletion.
+LEAST_COST = str(-(2**31) + 1)
+
+#: Annotation of a pod whose cost of deletion is ours: the policy that would rather see it go.
+WANTED_GONE = "plimsoll.dev/wanted-gone"
+
 #: Label by which the pods of a Deployment's ReplicaSets differ; the ReplicaSet's name ends with its value.
 TEMPLATE_HASH = "pod-template-hash"
 

@@ -23,7 +23,15 @@ from plimsoll.framework.field_errors import field_errors
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.taints import is_closed
-from plimsoll.policies.node_maintenance import is_open, next_opening, policy_name, policy_of, selected
+from plimsoll.policies.node_maintenance import (
+    OVER,
+    chosen,
+    is_open,
+    is_over,
+    next_opening,
+    policy_name,
+    policy_of,
+)
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter, WatchedMaintenance
 from plimsoll.ports.events import EventNote, EventRecorder
@@ -33,7 +41,6 @@ from plimsoll.rebalancing.closed_nodes import ClosedNodes
 from plimsoll.rebalancing.controller import RebalancingController
 from plimsoll.rebalancing.maintenance.plans import MaintenancePlans
 from plimsoll.rebalancing.maintenance.progress import (
-    OVER,
     Batch,
     MaintenanceFacts,
     NodeFacts,
@@ -147,15 +154,12 @@ class Maintenances:
 
     def _chosen(self, given: NodeMaintenance) -> tuple[tuple[str, ...], str]:
         """The names of its nodes, and why it cannot be carried out."""
-        status = given.status
         try:
             is_open(given, self._now())
         except ValueError as exc:
             return given.spec.nodes, f"spec.window: {exc}"
-        if status is not None and status.observed_generation == given.metadata.generation and status.nodes:
-            return tuple(each.name for each in status.nodes), ""
         try:
-            return selected(given, self.cluster.nodes), ""
+            return chosen(given, self.cluster.nodes), ""
         except ValueError as exc:
             return (), str(exc)
 
@@ -166,8 +170,7 @@ class Maintenances:
 
     def _name_nodes(self) -> None:
         """Say which nodes are about to be emptied: those of maintenances that go on."""
-        known = self._known.values()
-        live = (each for each in known if each.given.status is None or each.given.status.phase not in OVER)
+        live = (each for each in self._known.values() if not is_over(each.given))
         nodes = frozenset(name for each in live for name in each.nodes)
         self.rebalancers.configs.maintained = nodes
 

@@ -27,16 +27,6 @@ SENTENCE = 1024
 #: Nodes that a sentence names.
 NAMED = 3
 
-#: Phases in which a maintenance begins nothing more, whatever happens in the cluster.
-OVER = frozenset(
-    (
-        MaintenancePhase.STOPPED,
-        MaintenancePhase.EXPIRED,
-        MaintenancePhase.SUSPENDED,
-        MaintenancePhase.INVALID,
-    )
-)
-
 
 class NodeFacts(Struct, frozen=True):
     """One node of a maintenance, as it is.

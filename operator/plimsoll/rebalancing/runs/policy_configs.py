@@ -14,7 +14,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.moves import HoldReason, RebalancingConfig
-from plimsoll.policies.rebalancing import Registries, rebalancing_of
+from plimsoll.policies.rebalancing import Registries, rebalancing_of, tell_who_stays
 from plimsoll.ports.clock import Clock
 from plimsoll.rebalancing.breakers import DisplacementBreaker, StopButton
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner
@@ -70,6 +70,10 @@ class PolicyConfigs:
         """A policy's configuration; None if it no longer rebalances."""
         policy = self.policies.get(name)
         return None if policy is None else self.configured(policy)
+
+    def tell_who_stays(self) -> None:
+        """Tell the profiles which pods their policies would never move; call it when these change."""
+        tell_who_stays(self.policies.values(), self.registries, self.profiles)
 
     def spec_of(self, name: str) -> RebalancingSpec | None:
         """The same policy as its spec."""

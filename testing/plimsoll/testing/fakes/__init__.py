@@ -5,6 +5,7 @@ A fake behaves like a well-behaved dependency and records its calls; a test sets
 
 from plimsoll.testing.fakes.clock import FakeClock, FakeRandomness, InlineComputer, settled
 from plimsoll.testing.fakes.evictions import (
+    FakeCosts,
     FakeEvictor,
     FakeNodeCloser,
     FakeRecords,
@@ -35,6 +36,7 @@ __all__ = [
     "FakeBinder",
     "FakeClaims",
     "FakeClock",
+    "FakeCosts",
     "FakeEvictor",
     "FakeExtenders",
     "FakeLeases",

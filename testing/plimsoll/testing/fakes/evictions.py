@@ -81,6 +81,28 @@ class FakeNodeCloser:
         return self.answer
 
 
+class FakeCosts:
+    """Writes costs of deletion immediately.
+
+    Attributes:
+        done: Writes in order: the pod as ``namespace/name``, and the policy; "" takes the cost away.
+        answer: The result of a write.
+        when_done: Called with the uid and the policy of each accepted write.
+    """
+
+    def __init__(self, answer: WriteResult = DONE) -> None:
+        self.done: list[tuple[str, str]] = []
+        self.answer = answer
+        self.when_done: Callable[[str, str], None] = lambda _uid, _policy: None
+
+    async def want_gone(self, namespace: str, name: str, uid: str, policy: str) -> WriteResult:
+        """Write the cost of a pod, or take it away."""
+        if self.answer.is_done:
+            self.done.append((f"{namespace}/{name}", policy))
+            self.when_done(uid, policy)
+        return self.answer
+
+
 class FakeRollouts:
     """Keeps Deployments in memory; a mark is a new generation, as any change of the template is.
 
