@@ -1,4 +1,4 @@
-"""Computes when a schedule is due: cron in a time zone, an interval, a window; by APScheduler."""
+"""Computes when a schedule is due, and whether a window is open: cron in a time zone, by APScheduler."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
