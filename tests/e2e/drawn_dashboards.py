@@ -52,8 +52,10 @@ def named(legend: str, labels: Mapping[str, str]) -> str:
 
 
 def lines(series: Mapping[str, list[tuple[float, float]]], unit: str, height: int) -> str:
-    """Lines over time."""
+    """Lines over time, from zero: noise of floating point would be a scale of its own."""
+    highest = max(value for points in series.values() for _, value in points)
     chart = pygal.XY(
+        range=(0, highest if highest > 1e-6 else 1),
         style=Style(background="white", plot_background="white", label_font_size=11, legend_font_size=11),
         width=560,
         height=height - 30,
