@@ -35,8 +35,10 @@ h2 {{ font-size: 13px; margin: 0 0 4px; }} b {{ font-size: 26px; margin-right: 1
 </style><h1>{title}</h1><main>{panels}</main>"""
 
 
-def shown(value: float, unit: str) -> str:
+def shown(value: float, unit: str, decimals: int | None = None) -> str:
     """A value with its unit, as short as Grafana writes it."""
+    if decimals is not None:
+        return f"{value:.{decimals}f}"
     if unit == "s":
         return f"{value * 1000:.3g} ms" if abs(value) < 1 else f"{value:.3g} s"
     if unit == "bytes":
@@ -88,7 +90,7 @@ def rows(results: list[dict[str, Any]]) -> str:
 
 async def drawn(server: Prometheus, panel: Mapping[str, Any], variables: Mapping[str, str]) -> str:
     """The inside of a panel; empty without results."""
-    unit = panel["fieldConfig"]["defaults"]["unit"]
+    unit, decimals = (panel["fieldConfig"]["defaults"].get(each) for each in ("unit", "decimals"))
     series: dict[str, list[tuple[float, float]]] = {}
     results: list[dict[str, Any]] = []
     for target in panel["targets"]:
@@ -118,7 +120,7 @@ async def drawn(server: Prometheus, panel: Mapping[str, Any], variables: Mapping
     if panel["type"] == "table":
         return rows(results) if results else ""
     return "".join(
-        f"<b>{shown(float(each['value'][1]), unit)}</b>{escape(each['name'])} " for each in results
+        f"<b>{shown(float(each['value'][1]), unit, decimals)}</b>{escape(each['name'])} " for each in results
     )
 
 
