@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from pathlib import Path
 
 import yaml
@@ -47,6 +49,23 @@ def test_a_recording_names_no_path_and_plays_all_its_frames() -> None:
     assert "/tmp/" not in text
     assert "\N{REPLACEMENT CHARACTER}" not in text
     assert "prefers-reduced-motion" in text
+
+
+def test_the_recording_ends_as_the_demo_does_now() -> None:
+    """What the demo checks at its end stands on the last screen, word for word."""
+    source = ast.parse((ROOT / "examples/demo/__main__.py").read_text(encoding="utf-8"))
+    checks = [
+        str(key.value)
+        for each in ast.walk(source)
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Dict)
+        for key in each.value.keys
+        if [target.id for target in each.targets if isinstance(target, ast.Name)] == ["checks"]
+        and isinstance(key, ast.Constant)
+    ]
+    drawn = re.sub(r"<[^>]+>", "", (ROOT / "docs/pictures/demo.svg").read_text(encoding="utf-8"))
+
+    assert len(checks) > 3
+    assert [each for each in checks if each not in drawn] == [], "make pictures records it again"
 
 
 def test_a_terminal_keeps_what_is_on_its_screen() -> None:
