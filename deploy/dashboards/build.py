@@ -12,8 +12,8 @@ import yaml
 HERE = Path(__file__).parent
 Obj = dict[str, Any]
 
-#: Grafana's grid is 24 wide: the panels beside each other by kind, at most, and their height.
-BESIDE = {"stat": 4, "timeseries": 3, "table": 2}
+#: Grafana's grid is 24 wide: how many panels share a line at most, by kind, and their height.
+SHARING = {"stat": 4, "timeseries": 3, "table": 2}
 HEIGHT = {"stat": 4, "timeseries": 8, "table": 8}
 
 SOURCE: Obj = {"type": "prometheus", "uid": "${datasource}"}
@@ -102,7 +102,7 @@ def _panels(rows: Mapping[str, Mapping[str, Obj]]) -> Iterator[Obj]:
         top += 1
         for kind, alike in groupby(panels.items(), lambda each: each[1].get("kind", "timeseries")):
             shown = list(alike)
-            width = 24 // _beside(len(shown), BESIDE[kind])
+            width = 24 // _sharing(len(shown), SHARING[kind])
             for position, (title, panel) in enumerate(shown):
                 line, column = divmod(position, 24 // width)
                 place = {"x": column * width, "y": top + line * HEIGHT[kind], "w": width, "h": HEIGHT[kind]}
@@ -110,8 +110,8 @@ def _panels(rows: Mapping[str, Mapping[str, Obj]]) -> Iterator[Obj]:
             top += -(-len(shown) * width // 24) * HEIGHT[kind]
 
 
-def _beside(panels: int, most: int) -> int:
-    """How many panels stand beside each other such that the last line has about as many."""
+def _sharing(panels: int, most: int) -> int:
+    """How many panels share a line such that the last line has about as many."""
     lines = -(-panels // most)
     return max(-(-panels // lines), 2)
 

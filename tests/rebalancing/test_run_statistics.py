@@ -75,7 +75,7 @@ def figures(scene: Scene) -> Any:
     return scene.wing.statistics.figures().get(POLICY)
 
 
-def test_a_pod_that_two_strategies_propose_is_told_once() -> None:
+def test_a_pod_that_two_strategies_propose_counts_once() -> None:
     """As the policy's status counts it: no more pods are refused than were considered."""
     scene = Scene()
     told = observed(scene)

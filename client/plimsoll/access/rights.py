@@ -1,4 +1,4 @@
-"""Decides which rights each policy needs, and whether the running operator has them.
+"""Decides the rights that each policy needs, and reviews those of the running operator.
 
 Rights are reviewed at the start, every hour, and after each rejected request. A missing right is not used:
 the policies that need it report it together with the manifest that grants it, and requests that would be

@@ -1,4 +1,4 @@
-"""Computes when a schedule is due, and whether a window is open: cron in a time zone, by APScheduler."""
+"""Computes due times of schedules, and open windows: cron in a time zone, an interval; by APScheduler."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
