@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import yaml
 HERE = Path(__file__).parent
 Obj = dict[str, Any]
 
-#: Grafana's grid is 24 wide: panels a row by kind, and their height.
-WIDTH = {"stat": 6, "timeseries": 8, "table": 12}
+#: Grafana's grid is 24 wide: how many panels share a line at most, by kind, and their height.
+SHARING = {"stat": 4, "timeseries": 3, "table": 2}
 HEIGHT = {"stat": 4, "timeseries": 8, "table": 8}
 
 SOURCE: Obj = {"type": "prometheus", "uid": "${datasource}"}
@@ -90,7 +90,7 @@ def _variable(name: str, query: str) -> Obj:
 
 
 def _panels(rows: Mapping[str, Mapping[str, Obj]]) -> Iterator[Obj]:
-    """Row after row, each panel to the right of the one before as long as there is room."""
+    """Row after row, and in it line after line of panels of a kind, as wide as the row."""
     number, top = count(1), 0
     for heading, panels in rows.items():
         yield {
@@ -99,21 +99,29 @@ def _panels(rows: Mapping[str, Mapping[str, Obj]]) -> Iterator[Obj]:
             "title": heading,
             "gridPos": {"x": 0, "y": top, "w": 24, "h": 1},
         }
-        left, top, height = 0, top + 1, 0
-        for title, panel in panels.items():
-            kind = panel.get("kind", "timeseries")
-            if left + WIDTH[kind] > 24:
-                left, top, height = 0, top + height, 0
-            place = {"x": left, "y": top, "w": WIDTH[kind], "h": HEIGHT[kind]}
-            yield _panel(next(number), title, kind, panel, place)
-            left, height = left + WIDTH[kind], max(height, HEIGHT[kind])
-        top += height
+        top += 1
+        for kind, alike in groupby(panels.items(), lambda each: each[1].get("kind", "timeseries")):
+            shown = list(alike)
+            width = 24 // _sharing(len(shown), SHARING[kind])
+            for position, (title, panel) in enumerate(shown):
+                line, column = divmod(position, 24 // width)
+                place = {"x": column * width, "y": top + line * HEIGHT[kind], "w": width, "h": HEIGHT[kind]}
+                yield _panel(next(number), title, kind, panel, place)
+            top += -(-len(shown) * width // 24) * HEIGHT[kind]
+
+
+def _sharing(panels: int, most: int) -> int:
+    """How many panels share a line such that the last line has about as many."""
+    lines = -(-panels // most)
+    return max(-(-panels // lines), 2)
 
 
 def _panel(number: int, title: str, kind: str, panel: Mapping[str, Any], place: Obj) -> Obj:
     queries = panel.get("queries") or {panel.get("legend", title): panel["query"]}
     instant = {"instant": True, "format": "table"} if kind == "table" else {}
     defaults = {"unit": panel.get("unit", "none"), "min": 0}
+    if defaults["unit"] == "none" and any("increase(" in query for query in queries.values()):
+        defaults["decimals"] = 0  # an increase is extrapolated; moves and pods are counted
     more: Obj = {}
     if kind == "table":
         defaults["mappings"] = STATES

@@ -177,7 +177,10 @@ FAILURES: dict[str, tuple[dict[str, tuple[int, Any]], str]] = {
         "several namespaces have a lease plimsoll: a, b; choose",
     ),
     "a list that fails": ({f"{LEASES}/leases": a_status(500, "InternalError", "broken")}, "broken; name its"),
-    "a pod that is gone": ({POD: a_status(404, "NotFound", "gone")}, "plimsoll-1, which holds the lease, is"),
+    "a pod that is gone": (
+        {POD: a_status(404, "NotFound", "gone")},
+        "plimsoll-1 holds the lease and is no pod",
+    ),
     "a pod that may not be read": (
         {POD: a_status(403, "Forbidden", "may not")},
         "may not; deploy/components/explain has the Role",

@@ -154,7 +154,7 @@ def test_a_server_without_the_definitions_is_said_so(
         assert said.endswith("not found")
         return
     assert said.startswith(f"{url}/bare does not serve ")
-    assert "plimsoll crds | kubectl apply -f -" in said
+    assert "plimsoll crds | kubectl apply --server-side -f -" in said
 
 
 @pytest.mark.parametrize(

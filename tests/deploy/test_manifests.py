@@ -345,9 +345,31 @@ def test_the_operator_reaches_dns_and_the_ports_of_api_servers(objects: list[Obj
 
     assert "to" not in servers
     assert {each["port"] for each in servers["ports"]} <= {443, 6443, 8443}
-    assert names["ports"] == [{"port": 53}, {"port": 53, "protocol": "UDP"}]
+    assert names["ports"] == [{"port": 53, "protocol": protocol} for protocol in ("TCP", "UDP")]
     assert [sorted(each) for each in names["to"]] == [["namespaceSelector", "podSelector"], ["ipBlock"]]
+    assert names["to"][0]["podSelector"] == {"matchLabels": {"k8s-app": "kube-dns"}}, "pods of others"
     assert others in ([], [{"ports": [{"port": 8888}]}])  # the chart's extraEgress, in one set of values
+
+
+@every_installation
+def test_an_apply_that_is_repeated_changes_nothing(objects: list[Obj]) -> None:
+    """What the API server adds to entries of lists is written: kubectl would send such lists each time."""
+    rules = [
+        (each["metadata"]["name"], rule)
+        for each in of_kind(objects, "ValidatingAdmissionPolicy")
+        for rule in each["spec"]["matchConstraints"]["resourceRules"]
+    ]
+    ports = [
+        (each["metadata"]["name"], port)
+        for each in of_kind(objects, "NetworkPolicy")
+        for way in ("ingress", "egress")
+        for rule in each["spec"].get(way, ())
+        for port in rule.get("ports", ())
+        if port["port"] != 8888  # the installer's
+    ]
+
+    assert [each for each in rules if "scope" not in each[1]] == []
+    assert [each for each in ports if "protocol" not in each[1]] == []
 
 
 def test_security_md_says_where_the_operator_may_connect_to() -> None:
@@ -442,7 +464,7 @@ def test_only_the_monitoring_namespace_may_connect(objects: list[Obj]) -> None:
     assert policy["spec"]["podSelector"] == deployment["spec"]["selector"]
     assert set(policy["spec"]["policyTypes"]) == {"Ingress", "Egress"}
     rules = policy["spec"].get("ingress", [])
-    assert all(rule["ports"] == [{"port": "metrics"}] for rule in rules)
+    assert all(rule["ports"] == [{"port": "metrics", "protocol": "TCP"}] for rule in rules)
     allowed = [
         each["namespaceSelector"] for rule in rules for each in rule["from"] if "namespaceSelector" in each
     ]

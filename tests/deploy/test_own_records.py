@@ -150,6 +150,7 @@ def test_it_judges_every_way_to_write_a_record() -> None:
         "apiVersions": ["*"],
         "operations": ["CREATE", "UPDATE"],
         "resources": [plural, f"{plural}/*"],
+        "scope": "*",
     }
     assert Eviction in KINDS
     assert POLICY["spec"]["failurePolicy"] == "Fail"

@@ -75,22 +75,35 @@ def test_the_page_leads_to_whom_to_tell(page: str) -> None:
     assert re.search(rf"\]\((\.\./)?{re.escape(page.removeprefix('docs/'))}(#[a-z-]+)?\)", SUPPORT)
 
 
+def told() -> list[str]:
+    """Files of the repository with sentences for users."""
+    kinds = ("*.md", "*.py", "*.yaml", "*.yml", "*.toml", ":!tests")
+    listed = subprocess.run(["git", "ls-files", *kinds], cwd=ROOT, capture_output=True, text=True, check=True)
+    return listed.stdout.split()
+
+
+def test_definitions_are_applied_in_one_way() -> None:
+    """By the server: kubectl by itself keeps a copy in an annotation, which has a maximum size."""
+    by_kubectl = re.compile(
+        r"crds \| kubectl apply (?!--server-side)|kubectl apply (?!--server-side)\S* *crds/"
+    )
+
+    found = {each for each in told() if by_kubectl.search((ROOT / each).read_text(encoding="utf-8"))}
+
+    assert found == set()
+    assert by_kubectl.search("plimsoll crds | kubectl apply -f -")
+    assert by_kubectl.search("kubectl apply -f crds/")
+
+
 def test_nothing_of_ours_is_installed_from_an_index() -> None:
     """Indexes have projects of others with such names: neither pages nor messages name one to pip."""
     projects = [ROOT / each / "pyproject.toml" for each in wheels.PROJECTS]
     names = {tomllib.loads(each.read_text())["project"]["name"] for each in projects}
     for_pip = re.compile(rf"pip install [^`\n]*(?<![\w/.,{{-])({'|'.join(map(re.escape, names))})(?![\w./-])")
     excused = {"docs/adr/0050-three-front-doors.md", "docs/adr/0060-publishing.md", "docs/install.md"}
-    listed = subprocess.run(
-        ["git", "ls-files", "*.md", "*.py", "*.yaml", "*.yml", "*.toml", ":!tests"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
 
     found = {
-        each for each in {*listed} - excused if for_pip.search((ROOT / each).read_text(encoding="utf-8"))
+        each for each in {*told()} - excused if for_pip.search((ROOT / each).read_text(encoding="utf-8"))
     }
 
     assert len(names) == len(wheels.PROJECTS)

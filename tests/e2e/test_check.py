@@ -22,6 +22,7 @@ from e2e.rbac import Rights
 from e2e.speaker import speaking
 from e2e.test_deploying import applied
 from plimsoll.commands.program import app
+from plimsoll.preflight.definitions import INSTALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,10 +114,8 @@ async def test_an_installation_step_by_step(start_roadstead: StartRoadstead, tmp
         assert empty.code == 1
         assert empty.err == ""
         for each in ("evictions", "nodemaintenances", "podgroups", "rebalancingrules", "schedulingpolicies"):
-            assert (
-                f"{each}.plimsoll.dev it is not installed; install it: plimsoll crds | kubectl apply -f -"
-                in empty.lines("error", "definitions")
-            )
+            said = f"{each}.plimsoll.dev it is not installed; install it: {INSTALL}"
+            assert said in empty.lines("error", "definitions")
         assert empty.lines("warning", "lease")[0].startswith("lease no operator was found")
         assert empty.out.splitlines()[0] == "5 errors, 2 warnings, 6 ok"
 
@@ -127,7 +126,7 @@ async def test_an_installation_step_by_step(start_roadstead: StartRoadstead, tmp
         assert finding.startswith(
             "schedulingpolicies.plimsoll.dev its schema is older than this version: it lacks spec.scope;"
         )
-        assert finding.endswith("replace it: plimsoll crds | kubectl apply -f -")
+        assert finding.endswith(f"replace it: {INSTALL}")
         await define(speaker)
 
         await asyncio.to_thread(applied, rendered("dry-run"), cluster.kubeconfig)

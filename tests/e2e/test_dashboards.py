@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from deploy.test_alerts import groups
-from deploy.test_dashboards import expressions
+from deploy.test_dashboards import FILES, expressions
 from e2e.conftest import ROOT
+from e2e.drawn_dashboards import draw
 from e2e.polls import eventually
 from e2e.prometheus import Prometheus, prometheus
 from e2e.replayed_load import a_measured_node, by_load
@@ -167,6 +168,8 @@ async def test_every_panel_has_data_and_every_alert_is_evaluated(tmp_path: Path)
                         return await without_data(server)
 
                     await eventually(more_pods, lambda empty: not empty, within_s=FILLED_S)
+                    if folder := os.environ.get("PLIMSOLL_DASHBOARDS"):
+                        await draw(server, FILES, VARIABLES, ROOT / folder)
         rules = (await server.ask("/api/v1/rules"))["data"]["groups"][0]["rules"]
 
     assert {rule["name"]: (rule["health"], rule.get("lastError", "")) for rule in rules} == {

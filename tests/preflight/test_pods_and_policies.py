@@ -168,6 +168,11 @@ def test_pods_of_a_policy_while_no_operator_leads() -> None:
             Level.WARNING,
             "Degraded is True, RunFailed: it crashed",
         ),
+        (
+            {**FINE, "Paused": ("True", "Stopped", "all moves are stopped by admin")},
+            Level.WARNING,
+            "Paused is True, Stopped: all moves are stopped by admin",
+        ),
         ({}, Level.WARNING, "no operator has looked at it"),
     ],
 )

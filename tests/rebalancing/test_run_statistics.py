@@ -1,22 +1,24 @@
 """Metrics of runs: results, durations, due times, and findings of the latest run."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from plimsoll.cluster.watch_events import NodeAdded
-from plimsoll.planning.moves import EvictionPlan
+from plimsoll.framework.descheduling.proposals import Refusal
+from plimsoll.planning.moves import EvictionPlan, Refused
 from plimsoll.ports.observer import Observer
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.scope_review import ScopeReview
 from plimsoll.rebalancing.runs.statistics import RunStatistics
 from plimsoll.rebalancing.runs.status import RunResult
 from plimsoll.telemetry.rebalancing import RebalancingMetrics
-from plimsoll.testing.builders import a_node
+from plimsoll.testing.builders import a_node, a_pod, the_info
 from rebalancing.scene import POLICY, Scene, a_policy
 
 DUPLICATES = "RemoveDuplicates"
@@ -29,6 +31,7 @@ class Told(Observer):
 
     def __init__(self) -> None:
         self.runs: list[Any] = []
+        self.plans: list[Any] = []
         self.strategies: list[Any] = []
 
     def run_finished(self, policy: str, result: str, seconds: float) -> None:
@@ -36,6 +39,9 @@ class Told(Observer):
 
     def strategy_ended(self, policy: str, strategy: str, seconds: float) -> None:
         self.strategies.append((policy, strategy, seconds))
+
+    def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
+        self.plans.append((policy, considered, planned, dict(refused)))
 
 
 def observed(scene: Scene) -> Told:
@@ -67,6 +73,23 @@ async def due(scene: Scene) -> None:
 
 def figures(scene: Scene) -> Any:
     return scene.wing.statistics.figures().get(POLICY)
+
+
+def test_a_pod_that_two_strategies_propose_counts_once() -> None:
+    """As the policy's status counts it: no more pods are refused than were considered."""
+    scene = Scene()
+    told = observed(scene)
+    pods = [the_info(a_pod(name, uid=name)) for name in ("first", "second")]
+    refused = [
+        Refused(pod, strategy, "", Refusal("WorkloadLimit", "no more"))
+        for pod in pods
+        for strategy in (DUPLICATES, TAINTS)
+    ]
+    rebalancing: Any = SimpleNamespace(strategies=())
+
+    scene.wing.statistics.planned(POLICY, rebalancing, EvictionPlan((), tuple(refused)))
+
+    assert told.plans == [(POLICY, 2, 0, {"WorkloadLimit": 2})]
 
 
 async def test_a_run_that_succeeds_is_counted_timed_and_remembered() -> None:

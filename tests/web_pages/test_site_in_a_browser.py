@@ -66,3 +66,22 @@ def test_a_result_shows_how_its_page_begins(tmp_path: Path) -> None:
     search = (tmp_path / "search.html").read_text(encoding="utf-8")
     assert search.count("const BEGINNINGS") == 1
     assert "<so>" not in search
+
+
+def test_a_result_about_a_section_shows_how_that_begins(tmp_path: Path) -> None:
+    """With a paragraph or a command, of pages that answer questions; else as its page begins."""
+    command = '<div class="highlight-console"><div><pre>$ x pod</pre></div></div>'
+    below = '<section id="below"><h3>B</h3><p>Below.</p></section>'
+    sections = (
+        f'<section id="moved"><h2>Why moved?<a>#</a></h2>{command}</section>'
+        f'<section id="listed"><h2>List</h2><ul><li>x</li></ul>{below}</section>'
+    )
+    for name in ("everyday-questions.html", "metrics.html"):
+        (tmp_path / name).write_text(f"<h1>Q</h1><p>Each.</p>{sections}", encoding="utf-8")
+
+    assert beginnings(tmp_path) == {
+        "everyday-questions.html": "Each.",
+        "everyday-questions.html#moved": "$ x pod",
+        "everyday-questions.html#below": "Below.",
+        "metrics.html": "Each.",
+    }

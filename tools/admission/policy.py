@@ -237,6 +237,7 @@ def admission_objects() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         "apiVersions": [VERSION],
         "operations": ["CREATE", "UPDATE"],
         "resources": ["schedulingpolicies"],
+        "scope": "*",
     }
     return (
         {

@@ -66,16 +66,24 @@ def reach(app: Any, failed: Exception | None) -> None:
 FIRST = re.compile(r"</h1>.*?<p>(?!Status:|<img|<a class=\"reference internal image)(.*?)</p>", re.DOTALL)
 SHOWN = 180
 
-#: Puts the beginning of a page under each result, also under those that come later.
+#: A section with what it begins with, a paragraph or a command; of pages whose titles are what readers ask.
+SECTION = re.compile(
+    r'<section id="([^"]+)">\s*<h([2-4])>(?:(?!<section).)*?</h\2>'
+    r"\s*(?:<p>|<div class=\"highlight[^>]*>(?:(?!<section).)*?<pre[^>]*>)(.*?)</(?:p|pre)>",
+    re.DOTALL,
+)
+ASKED = re.compile(r"(how-to|cli)/|(everyday-questions|install|tutorial|cli)\.html")
+
+#: Puts the beginning of a page or section under each result, also under those that come later.
 UNDER_RESULTS = """<script>
 const BEGINNINGS = @beginnings@;
 new MutationObserver(() => {
   for (const link of document.querySelectorAll("#search-results li > a:only-child")) {
-    const page = new URL(link.href).pathname;
-    const name = Object.keys(BEGINNINGS).find((each) => page.endsWith(`/${each}`));
+    const { pathname, hash } = new URL(link.href);
+    const name = Object.keys(BEGINNINGS).find((each) => pathname.endsWith(`/${each}`));
     const shown = document.createElement("p");
     shown.className = "context";
-    shown.textContent = BEGINNINGS[name] || "";
+    shown.textContent = BEGINNINGS[name + hash] || BEGINNINGS[name] || "";
     link.after(shown);
   }
 }).observe(document.getElementById("search-results"), { childList: true, subtree: true });
@@ -84,15 +92,20 @@ new MutationObserver(() => {
 
 
 def beginnings(folder: Path) -> dict[str, str]:
-    """How each page begins, by its path."""
+    """How each page begins, by its path, and the sections of pages that answer what readers ask."""
     found = {}
     for page in sorted(folder.rglob("*.html")):
-        first = FIRST.search(page.read_text(encoding="utf-8"))
-        if first is not None:
-            words = " ".join(unescape(re.sub(r"<[^>]+>", "", first[1])).split())
-            whole = words if len(words) <= SHOWN else words[:SHOWN].rpartition(" ")[0] + " \u2026"
-            found[page.relative_to(folder).as_posix()] = whole
+        name, text = page.relative_to(folder).as_posix(), page.read_text(encoding="utf-8")
+        if first := FIRST.search(text):
+            found[name] = _shortened(first[1])
+        for anchor, _, begins in SECTION.findall(text) if ASKED.match(name) else ():
+            found[f"{name}#{anchor}"] = _shortened(begins)
     return found
+
+
+def _shortened(html: str) -> str:
+    words = " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
+    return words if len(words) <= SHOWN else words[:SHOWN].rpartition(" ")[0] + " \u2026"
 
 
 def show_beginnings(app: Any, failed: Exception | None) -> None:

@@ -11,7 +11,7 @@ from website.pages import all_pages, as_page, resolved
 
 QUESTIONS_PAGE = "docs/questions.md"
 CLICKS = 3
-_ROW = re.compile(r"^\| \d+ \| (.+?) \| \[.*?\]\(([^()\s]+)\) \|$", re.MULTILINE)
+_ROW = re.compile(r"^\| \d+ \| (.+?) \| .*?\[[^\]]*\]\(([^()\s]+)\) \|$", re.MULTILINE)
 
 
 def questions(root: Path) -> list[tuple[str, str, str]]:

@@ -3,8 +3,10 @@
 const BEHIND = /^(adr|benchmarks|project\/changelog|reference|metrics|queueing)/;
 const BEFORE = /^(how-to|everyday-questions|questions|tutorial|install|cli)/;
 const ASKED = (new URLSearchParams(window.location.search).get("q") || "").trim().toLowerCase();
+// Words of a question that say nothing of its subject: with them, pages without them would not be found.
+["work", "happen", "happens", "need", "use", "want", "get", "make", "can", "plimsoll"].forEach((each) => stopwords.add(each));
 var Scorer = {
-  score: (result) => result[4] + (ASKED && result[1].toLowerCase().includes(ASKED) ? 100 : 0) - (BEHIND.test(result[0]) ? 100 : 0) + (BEFORE.test(result[0]) ? 20 : 0),
+  score: ([page, title, , , score]) => score + (BEHIND.test(page) ? -100 : ASKED && title.toLowerCase().includes(ASKED) ? 100 : 0) + (BEFORE.test(page) ? 20 : 0),
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

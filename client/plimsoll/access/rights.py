@@ -1,9 +1,10 @@
-"""Reviews the operator's rights at the start, every hour, and after each rejected request.
+"""Decides the rights that each policy needs, and reviews those of the running operator.
 
-A missing right is not used: the policies that need it report it together with the manifest that grants it,
-and requests that would be refused are not sent. Rights are reviewed for all namespaces; where that is denied,
-also for the namespaces in which they are needed, because RoleBindings may grant them there. A review without
-a response changes nothing; a right that was never reviewed counts as allowed.
+Rights are reviewed at the start, every hour, and after each rejected request. A missing right is not used:
+the policies that need it report it together with the manifest that grants it, and requests that would be
+refused are not sent. Rights are reviewed for all namespaces; where that is denied, also for the namespaces in
+which they are needed, because RoleBindings may grant them there. A review without a response changes nothing;
+a right that was never reviewed counts as allowed.
 """
 
 import asyncio

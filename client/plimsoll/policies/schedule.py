@@ -1,4 +1,4 @@
-"""Computes when a schedule is due: cron in a time zone, an interval, a window; by APScheduler."""
+"""Computes due times of schedules, and open windows: cron in a time zone, an interval; by APScheduler."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache

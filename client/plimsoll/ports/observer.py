@@ -102,7 +102,7 @@ class Observer:
         """Preemption made room for a pod."""
 
     def run_ended(self, policy: str, considered: int, planned: int, refused: Mapping[str, int]) -> None:
-        """A rebalancing run has made its plan."""
+        """A rebalancing run has made its plan; all counts are of pods, ``refused`` by reason."""
 
     def run_finished(self, policy: str, result: str, seconds: float) -> None:
         """A rebalancing run ended (succeeded, failed, crashed, timed_out) or was skipped."""

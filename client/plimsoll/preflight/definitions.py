@@ -16,7 +16,7 @@ NAMED = 3
 COMPARED = ("type", "enum", "required", "x-kubernetes-preserve-unknown-fields")
 
 #: The command that installs the definitions.
-INSTALL = "plimsoll crds | kubectl apply -f -"
+INSTALL = "plimsoll crds | kubectl apply --server-side -f -"
 
 Document = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Judges the rights of the operator's account: needed rights, missing rights, and their manifests."""
+"""Judges the rights of the operator's account, for ``plimsoll check`` and the operator's start."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum

@@ -1,7 +1,8 @@
-"""Decides whether one more eviction exceeds a limit of the policy's cycle; keeps the remaining amounts.
+"""Decides whether one more eviction exceeds a limit: of the run, a node, a namespace, a workload at a time.
 
-Order of checks, as in descheduler: total, node, namespace. In addition to upstream, evictions within a minute
-and budgets by time of day are checked after the total, and the workload at the end.
+It keeps the remaining amounts. Order of checks, as in descheduler: total, node, namespace. In addition to
+upstream, evictions within a minute and budgets by time of day are checked after the total, and the workload
+at the end.
 Source: descheduler v0.36, ``pkg/descheduler/evictions/evictions.go``.
 """
 

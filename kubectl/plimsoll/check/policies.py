@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from plimsoll.api.schema.conditions import ACCEPTED, DEGRADED, READY, Condition, ConditionStatus
+from plimsoll.api.schema.conditions import ACCEPTED, DEGRADED, PAUSED, READY, Condition, ConditionStatus
 from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread, unchecked
 from plimsoll.preflight.policy_conditions import (
     SUSPENDED,
@@ -57,6 +57,7 @@ def _judged(document: Document, *, leads: bool) -> Iterator[Finding]:
         (ACCEPTED, ConditionStatus.FALSE, Level.ERROR),
         (READY, ConditionStatus.FALSE, Level.ERROR),
         (DEGRADED, ConditionStatus.TRUE, Level.WARNING),
+        (PAUSED, ConditionStatus.TRUE, Level.WARNING),
     ):
         found = condition_of(document, kind)
         if (

@@ -56,6 +56,6 @@ def refusal(exc: APIError, address: str) -> UserError:
         case NotFound() if (ours := _OURS.search(exc.attempt)) and not exc.details.get("name"):
             return UserError(
                 f"{address} does not serve {ours[2]}.{ours[1]}; install the custom resource definitions:"
-                " plimsoll crds | kubectl apply -f -"
+                " plimsoll crds | kubectl apply --server-side -f -"
             )
     return UserError(f"{address}: {exc}")

@@ -1,8 +1,9 @@
-"""Turns policies into profiles and rebalancers; a change takes effect immediately, for its policy only.
+"""Turns policies into profiles and rebalancers, and starts the runs that their annotation asks for.
 
-Each policy is validated by itself. Errors that the API server could not reject (unknown plugins, bad
-arguments, two policies with one scheduler name) become ``Accepted=False`` with the exact field. Until they
-are corrected, the policy's last accepted state stays in effect.
+A change takes effect immediately, for its policy only: each is validated by itself. Errors that the API
+server could not reject (unknown plugins, bad arguments, two policies with one scheduler name) become
+``Accepted=False`` with the exact field. Until they are corrected, the policy's last accepted state stays in
+effect.
 """
 
 import asyncio

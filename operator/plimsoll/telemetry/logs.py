@@ -248,6 +248,10 @@ class LoggingObserver(Observer):
     def failed(self, where: str, problem: str) -> None:
         """Log an internal error; of those at one place, one a minute."""
         if where == "election":  # the process ends by itself if the failure persists
-            self._log.warning("the lease cannot be read or written", problem=problem)
+            self._log.warning(
+                "the lease cannot be read or written",
+                problem=problem,
+                remedy="deploy/base has its rights; --leader-elect-resource-namespace says where it is",
+            )
         elif (more := self._repeats.since_last((where,))) is not None:
             self._log.error("contained failure", where=where, problem=problem, **more)

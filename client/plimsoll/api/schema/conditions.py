@@ -16,6 +16,8 @@ READY = "Ready"
 """The policy is at work."""
 DEGRADED = "Degraded"
 """It is at work with something missing, or something keeps failing."""
+PAUSED = "Paused"
+"""Somebody has stopped its moves; nothing is wrong."""
 
 
 class ConditionStatus(StrEnum):

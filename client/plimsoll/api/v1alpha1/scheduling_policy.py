@@ -219,6 +219,7 @@ class SchedulingPolicy(CustomResource):
             PrinterColumn("Accepted", '.status.conditions[?(@.type=="Accepted")].status'),
             PrinterColumn("Ready", '.status.conditions[?(@.type=="Ready")].status'),
             PrinterColumn("Degraded", '.status.conditions[?(@.type=="Degraded")].status'),
+            PrinterColumn("Paused", '.status.conditions[?(@.type=="Paused")].status'),
             PrinterColumn("Planned", ".status.counts.planned", "integer", "Moves planned by the last run."),
             PrinterColumn("Moved", ".status.totals.moved", "integer", "Moves of all runs that ended well."),
             PrinterColumn("Returned", ".status.totals.returned", "integer", "Moves whose pod came back."),

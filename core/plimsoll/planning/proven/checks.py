@@ -1,7 +1,8 @@
-"""Decides whether a pod is moved: named checks in a fixed order, of which the first refusal counts.
+"""Decides whether a pod is moved: protections, limits, budgets, recent moves, complaints, in a fixed order.
 
-A check takes a candidate, or a node that is tried as its target, and the plan so far. It returns why the pod
-stays, or None. It changes nothing in the plan. The tables at the end of this module are the order.
+The first refusal counts. A check takes a candidate, or a node that is tried as its target, and the plan so
+far. It returns why the pod stays, or None. It changes nothing in the plan. The tables at the end of this
+module are the order.
 """
 
 from collections.abc import Callable, Iterable

@@ -68,10 +68,8 @@ async def _asked(session: Session, lease: str, names: tuple[str, ...]) -> bytes:
         port = await port_of(session, namespace, pod)
     except NotFound as exc:
         raise NotAsked(
-            f"it runs outside of the cluster or has ended ({pod}, which holds the lease, is no pod of"
-            f" namespace {namespace}), and the API server cannot reach it; with --operator"
-            " http://ADDRESS:8081, its address and --metrics-port, the answer also has what its memory knows:"
-            " queue, attempts and reserved room"
+            f"it runs outside of the cluster or has ended ({pod} holds the lease and is no pod of namespace"
+            f" {namespace}); if it runs, name its address: --operator http://HOST:8081"
         ) from exc
     try:
         token = await token_of(session, namespace, READER)

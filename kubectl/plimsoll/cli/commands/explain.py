@@ -169,9 +169,8 @@ def _explain_known(
         return moved
     if operator != UNASKED and not from_:
         memory, why = memory_of(options, operator, lease, ("pods", *pod), PodMemory)
-        own = (pods.MEMORY_UNKNOWN, pods.ASSUMED_UNKNOWN)
         answer = answer.model_copy(
-            update={"operator": memory, "unknown": known_now(answer.unknown, own, why)}
+            update={"operator": memory, "unknown": known_now(answer.unknown, (pods.MEMORY_UNKNOWN,), why)}
         )
     print_answer(answer, pod_view(answer), options)
     return None

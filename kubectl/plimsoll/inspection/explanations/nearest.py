@@ -51,7 +51,10 @@ class NearMiss(Struct, frozen=True):
         said = ""
         for lack in self.lacks:
             also = lack.text.removeprefix(_LACKS) if said.startswith(_LACKS) else lack.text
-            said += f" and {also}" if said else lack.text
+            joined = (
+                ", and" if "," in said else " and"
+            )  # a clause such as "which the pod does not tolerate" ends
+            said += f"{joined} {also}" if said else lack.text
         return f"{self.node} {said}"
 
 

@@ -24,9 +24,9 @@ from plimsoll.toolkit.descheduling.disruption_signals import unreadable_cost
 
 #: Facts that only the operator's memory has.
 MEMORY_UNKNOWN = (
-    "place in the queue, back-off and attempts: only the operator that leads knows them; --operator asks it"
+    "place in the queue, back-off, attempts, and pods assumed on nodes, which count as waiting here: only the"
+    " operator that leads knows them; --operator asks it"
 )
-ASSUMED_UNKNOWN = "pods that the operator has assumed on nodes and not yet bound: they count as waiting here"
 
 
 #: Maximum number of unreadable objects named.
@@ -107,7 +107,7 @@ def explain_pod(state: ClusterState, namespace: str, name: str) -> PodExplanatio
         pending = pending.model_copy(update={"helps": [*pending.helps, *planned_rooms(state, pod)]})
         group = explain_group(state, pod, scheduler)
         if served is not None:
-            unknown[:0] = [MEMORY_UNKNOWN, ASSUMED_UNKNOWN]
+            unknown.insert(0, MEMORY_UNKNOWN)
     found = PodExplanation(
         namespace=pod.namespace,
         name=pod.name,

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from plimsoll.access.rights import LOOK_AT_DEPLOYMENTS, SURGE
+from plimsoll.api.schema.conditions import PAUSED
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, WatchEvent
 from plimsoll.framework import PluginError
@@ -24,8 +25,8 @@ from plimsoll.rebalancing.ways import SurgeWay
 from plimsoll.timing.signal import Signal
 from plimsoll.timing.task_sets import first_of
 
-#: The condition of policies whose moves are stopped on purpose, and its reason.
-PAUSED, STOPPED = "Paused", "Stopped"
+#: The reason of the condition Paused.
+STOPPED = "Stopped"
 
 #: Seconds after which a run that causes skipped runs degrades its policy.
 OVERDUE_S = 60.0

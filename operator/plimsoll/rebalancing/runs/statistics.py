@@ -122,7 +122,7 @@ class RunStatistics:
         if before is not None and runs.hot is not None:
             runs.hot_s += len(before[0] & runs.hot[0]) * (now - before[1])
         runs.violations = {each.name: 0 for each in rebalancing.strategies} | plan.violations()
-        self.observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_by_reason())
+        self.observer.run_ended(policy, plan.considered, len(plan.moves), plan.refused_pods())
         for failure in plan.failures:
             self.observer.plugin_failed(failure.plugin, failure.point, failure.problem, failure.trace)
 
