@@ -31,7 +31,10 @@ from plimsoll.inspection.measured_usage import measured
 from plimsoll.inspection.mirrored import MirroredObjects
 from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.columns.pod_counts import PodCounts
 from plimsoll.model.columns.queue_usage import ReclaimTimes
+from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
@@ -61,6 +64,9 @@ from plimsoll.records.history import (
 from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
 from plimsoll.timing.timer import Timer
+
+#: What plans read of the pods: what their forks begin with, and what plugins would count in each of them.
+COUNTED: tuple[type[PodIndex], ...] = (*KEPT, PodCounts, TermCounts)
 
 
 class UnknownHereError(PlimsollError):
@@ -255,13 +261,10 @@ class ClusterState:
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod of this name, placed or not; None when it does not exist."""
-        uid = self._uids.get((namespace, name))
-        return None if uid is None else self.objects.pending.find(uid)
-
-    @cached_property
-    def _uids(self) -> dict[tuple[str, str], str]:
-        placed = {(pod.namespace, pod.name): uid for uid, pod in self.cluster.pods.items()}
-        return placed | {(pod.namespace, pod.name): pod.uid for pod in self.objects.pending.infos()}
+        pods = (*self.cluster.pods.values(), *self.objects.pending.infos())
+        named = (each for each in reversed(pods) if each.name == name and each.namespace == namespace)
+        found = next(named, None)
+        return None if found is None else self.objects.pending.find(found.uid)
 
     # -- policies ------------------------------------------------------------------------------------
 
@@ -319,8 +322,7 @@ class ClusterState:
 
     def count(self) -> None:
         """Count what plans read of the pods: forks of the cluster then begin with it."""
-        for kind in KEPT:
-            self.cluster.index(kind)
+        self.cluster.count(COUNTED)
 
     def run_input(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
         """The input of a run of a working policy that begins now (``rebalancing.runs.inputs``)."""
