@@ -84,9 +84,9 @@ def domain_uses(cluster: Cluster, label: str) -> list[DomainUse]:
     on: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for unit in placed_groups(cluster):
         for uid in unit.members:
-            row = cluster.row_of_pod(uid)
-            if row is not None:
-                on[row][str(unit.gangs[0])] += 1
+            place = cluster.row_of_pod(uid)
+            if place is not None:
+                on[place][str(unit.gangs[0])] += 1
     return [
         DomainUse(domain, tuple(rows[domain]), _shares(rows[domain], on))
         for domain in sorted(rows, key=lambda name: (not name, natural(name)))

@@ -27,6 +27,9 @@ ROLES = (
     "spark-role",
 )
 
+#: All of these; most groups have none.
+_KEYS = frozenset((*OUTER, *INNER, *ROLES))
+
 Rank = tuple[bool, int, int, str]
 """Sorts members: those in a leading role first, then by index."""
 
@@ -40,6 +43,8 @@ _RANDOM = re.compile(r"-(?=[0-9]*[a-z])[bcdfghjklmnpqrstvwxz2456789]{5}$", re.AS
 def rank_of(pod: Pod) -> Rank:
     """The rank of a pod; pods without an index are sorted by the number at the end of their names."""
     labels = pod.metadata.labels
+    if _KEYS.isdisjoint(labels):
+        return True, 0, number_of(pod.name), pod.name
     leads = any(labels.get(each, "").lower() in FIRST for each in ROLES)
     inner = _index(labels, INNER)
     if inner is None:

@@ -256,6 +256,7 @@ class Filling:
 
     def __init__(self, domains: TopologyDomains, members: Sequence[PodInfo], begun: Iterable[str]) -> None:
         self.domains, self.begun = domains, [each for each in begun if domains.has(each)]
+        self._ids = {value: number for number, value in enumerate(domains.values)}
         self._left = Counter(map(shape_of, members))
         self._full: dict[Hashable, set[str]] = {}  #: domains that refused a shape
 
@@ -278,11 +279,14 @@ class Filling:
             most += np.minimum(rooms[shape], count)
             size += rooms[shape]
         shape = shape_of(pod)
-        used = {*self.begun, *self._full.get(shape, ())}
-        free = [each for each in np.flatnonzero(rooms[shape]).tolist() if values[each] not in used]
-        if not free:
+        is_free = rooms[shape] > 0
+        is_free[[self._ids[each] for each in (*self.begun, *self._full.get(shape, ()))]] = False
+        free = np.flatnonzero(is_free)
+        if not len(free):
             return ""
-        found = values[min(free, key=lambda each: (-int(most[each]), int(size[each]), values[each]))]
+        free = free[most[free] == most[free].max()]
+        free = free[size[free] == size[free].min()]
+        found = min(values[each] for each in free.tolist())
         self.begun.append(found)
         return found
 
