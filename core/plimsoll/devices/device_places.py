@@ -1,4 +1,4 @@
-"""What pods request of nodes themselves, and how many equal pods the devices of nodes serve, by number.
+"""device_places bounds how many equal pods devices of nodes serve; own_requests has the rest of a request.
 
 Selectors, constraints and counters may leave less, never more. A claim that a pod names may be shared with
 other pods, and does not count; claims that are made for the pod do, and so do extended resources that a class

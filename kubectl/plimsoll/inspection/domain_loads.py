@@ -1,4 +1,4 @@
-"""Reports nodes by topology domain, such as racks: what is requested there, and which groups run there."""
+"""Reports the nodes, requests and groups of each topology domain, such as a rack."""
 
 from pydantic import Field
 
@@ -35,7 +35,9 @@ class DomainLoads(Answer):
     label: str = Field(description="The node label; empty if none was named and no group names one.")
     resource: str = Field(description="The resource of the amounts.")
     summary: str = Field(description="The answer in a sentence.")
-    domains: list[DomainFigures] = Field(description="The domains by name.")
+    domains: list[DomainFigures] = Field(
+        description="The domains, sorted by value, nodes without the label last."
+    )
 
 
 def domain_loads(state: ClusterState, label: str = "", resource: str = "cpu") -> DomainLoads:

@@ -1,4 +1,4 @@
-"""Which groups are in which domains: nodes of a domain add up, and only groups of several pods count."""
+"""Groups in domains: the nodes of a domain add up, and only groups of several pods count."""
 
 from typing import Any
 

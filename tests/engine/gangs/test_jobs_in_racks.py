@@ -32,11 +32,11 @@ def test_each_rule_starts_all_jobs_and_keeps_to_its_racks(benchmark_module: Any,
     found = list(benchmark_module.carry_out(trace, lasts, load=0.9, rounds=6, every=1, seed=1))
     benchmark_module.write(page, benchmark_module.as_table(found))
 
-    by_name = {each.name: each for each in found}
+    results = {each.name: each for each in found}
     assert all(each.never == 0 for each in found)
-    assert all(each.whole == 1 for name, each in by_name.items() if "required" in name)
-    anywhere = by_name["kube-scheduler's rule, no rack named (played)"]
-    assert all(each.whole > anywhere.whole for name, each in by_name.items() if "preferred" in name)
+    assert all(each.whole == 1 for name, each in results.items() if "required" in name)
+    anywhere = results["kube-scheduler's rule, no rack named (played)"]
+    assert all(each.whole > anywhere.whole for name, each in results.items() if "preferred" in name)
     written = page.read_text(encoding="utf-8")
     assert written.count("\n| ") == len(found) + 2
     assert (written[:7], written[-7:]) == ("before\n", "\nafter\n")

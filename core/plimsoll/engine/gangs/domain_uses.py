@@ -1,4 +1,4 @@
-"""Which groups have members in which topology domain, for tables and pictures.
+"""Counts the members of groups in each topology domain, for tables and pictures.
 
 Units: nodes, pods. A node with members of several groups is counted for the one with the most members there,
 so the nodes of a domain add up.
@@ -49,7 +49,7 @@ class DomainUse(Struct, frozen=True):
 
 
 def placed_groups(cluster: Cluster) -> list[GangUnit]:
-    """The groups of several placed pods, each once, by name."""
+    """The groups of several placed pods, each once, sorted by name."""
     members = cluster.index(GangMembers)
     units = GangUnits(members, cluster.pods.get, cluster.objects)
     found: dict[int, GangUnit] = {}
