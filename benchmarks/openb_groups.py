@@ -141,7 +141,8 @@ class Ours:
     def __init__(
         self, nodes: Sequence[NodeClass], racks: Sequence[str], *, required: bool = False, packs: bool = False
     ) -> None:
-        self._within, self._near = (RACK, ()) if required else ("", (RACK,))
+        self._within = RACK if required else ""
+        self._near = () if required else (RACK,)
         self._cluster, self._pods = Cluster(), dict[int, list[str]]()
         for number, (node, rack) in enumerate(zip(nodes, racks, strict=True)):
             self._cluster.set_node(

@@ -136,17 +136,15 @@ def test_a_group_gets_devices_in_the_rack_that_has_most_of_them_free(claims: boo
         is_last = node.name.startswith("r9")
         for device in ("d0",) if is_last else ("d0", "d1"):
             user = f"{node.name}-{device}"
-            more = {"owner": f"ReplicaSet/{user}", "priority": 0 if is_last else 9}
+            more: Any = {"owner": f"ReplicaSet/{user}", "priority": 0 if is_last else 9}
             cluster.place(cluster.templates.info(a_user(user, node.name, template="t", **more)), node.name)
             book.set_claim(a_made_claim(user, node.name, [device]))
     spec = {"minMember": 2, "topology": {"required": RACK}}
     group = convert(PodGroup, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
     cluster.objects.pod_groups[group.key] = group
-    of = {"labels": {"plimsoll.dev/pod-group": "g"}}
-    served = {"requests": {"cpu": "1", "example.com/gpu": 2}}
-    pods = [
-        a_user(f"m{at}", template="t", **of) if claims else a_pod(f"m{at}", **served, **of) for at in "01"
-    ]
+    of: Any = {"labels": {"plimsoll.dev/pod-group": "g"}}
+    asked: Any = {"requests": {"cpu": "1", "example.com/gpu": 2}, **of}
+    pods = [a_user(f"m{at}", template="t", **of) if claims else a_pod(f"m{at}", **asked) for at in "01"]
     for pod in pods if claims else ():
         book.set_claim(a_made_claim(pod.name, count=2))
     waits = PlanningContext(NOW, unplaced=[cluster.templates.info(pod) for pod in pods], gangs={group.key: 2})

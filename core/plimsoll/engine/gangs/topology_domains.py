@@ -286,7 +286,7 @@ class Filling:
             return ""
         free = free[most[free] == most[free].max()]
         free = free[size[free] == size[free].min()]
-        found = min(values[each] for each in free.tolist())
+        found: str = min(values[each] for each in free.tolist())
         self.begun.append(found)
         return found
 
