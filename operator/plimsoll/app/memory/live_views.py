@@ -90,7 +90,7 @@ class LiveViews:
     clock: Clock
     standing: Callable[[], str]
     rules: Callable[[], Iterable[GroupRules]]
-    _racks: dict[tuple[str, int, int], list[DomainUse]] = field(default_factory=dict, init=False)
+    _racks: dict[tuple[str, int, int, int], list[DomainUse]] = field(default_factory=dict, init=False)
 
     def since(self, seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
         """The current view, with the nodes that differ from ``seen``; and the rows of all nodes."""
@@ -135,9 +135,9 @@ class LiveViews:
         return view, rows
 
     def _used(self, label: str) -> list[DomainUse]:
-        """The domains of a label, as long as neither nodes nor members of groups change."""
+        """The domains of a label; the same as long as nodes, members of groups and other objects are."""
         cluster = self.cache.cluster
-        key = label, cluster.node_tick, cluster.index(GangMembers).version
+        key = label, cluster.node_tick, cluster.index(GangMembers).version, cluster.objects.version
         if key not in self._racks:
             self._racks.clear()
             self._racks[key] = domain_uses(cluster, label)
