@@ -22,7 +22,7 @@ COPY client client
 COPY optimal optimal
 COPY operator operator
 COPY kubectl kubectl
-COPY examples/devices.yaml examples/fair-share.yaml examples/rebalance-dry-run.yaml examples/rebalance-enforce.yaml examples/rebalancing-rules.yaml examples/scheduler.yaml examples/unhealthy-nodes.yaml examples/
+COPY examples/consolidate.yaml examples/devices.yaml examples/fair-share.yaml examples/rebalance-dry-run.yaml examples/rebalance-enforce.yaml examples/rebalancing-rules.yaml examples/scheduler.yaml examples/unhealthy-nodes.yaml examples/
 RUN ["pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "--no-compile", "--target=/installed", "./cel", "./core", "./client", "./optimal", "./kubectl", "."]
 COPY deploy/image deploy/image
 # What the image holds, with all that it requires: "plimsoll" alone is the smallest, "kubectl-plimsoll" the command line.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,7 @@ async def half_stranded(scene: Scene) -> tuple[str, str]:
     old = await scene.node("old")
     await scene.scheduling()
     await scene.deployment("web", 3)
+    await asyncio.sleep(1.1)  # the times by which a ReplicaSet tells pods apart are whole seconds
     new = await scene.node("new")
     await scene.change_node(old, BROKEN)
     await scale(scene, 6)
