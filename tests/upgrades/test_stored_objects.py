@@ -120,7 +120,7 @@ def test_a_field_that_is_lost_is_found() -> None:
     assert lost({"a": [1]}, {"a": [1, 2]}) == [".a"]
 
 
-def test_a_commit_without_a_kind_of_the_story_is_refused_at_once(
+def test_a_commit_without_a_kind_of_the_story_is_refused_immediately(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before minutes of set-up that end with a 404."""
