@@ -13,6 +13,9 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 
+#: Kinds that the story makes objects of.
+KINDS = ("podgroups", "nodemaintenances", "rebalancingrules", "schedulingpolicies")
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
@@ -75,11 +78,14 @@ def installed(commit: str, folder: Path) -> Release:
     """Install a commit below a folder, with its own locked dependencies; one that is there is taken as it is.
 
     Raises:
-        SystemExit: There is no such commit, or its ``make setup`` fails.
+        SystemExit: There is no such commit, it lacks a kind, or its ``make setup`` fails.
     """
     name = git("rev-parse", "--short=12", f"{commit}^{{commit}}")
     if not name:
         raise SystemExit(f"{commit} is no commit of this repository: FROM=<tag or commit>")
+    defined = git("ls-tree", "--name-only", name, "crds/")
+    if lacking := [each for each in KINDS if f"_{each}.yaml" not in defined]:
+        raise SystemExit(f"{commit} does not define {', '.join(lacking)}: FROM=<a commit that does>")
     root = folder / name
     if not (root / ".venv/.installed").exists():
         shutil.rmtree(root, ignore_errors=True)

@@ -18,6 +18,7 @@ from e2e.speaker import MERGE, speaking
 from plimsoll.api.v1alpha1 import KINDS
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.records.record import Record
+from upgrades import release_before
 from upgrades.release_before import ROOT, defaults_of
 
 if TYPE_CHECKING:
@@ -117,3 +118,15 @@ def test_a_field_that_is_lost_is_found() -> None:
     assert lost({"a": [{"b": 1}, {"c": 2}]}, {"a": [{"b": 1, "d": 0}, {}]}) == [".a[1].c"]
     assert lost({"a": {"b": "x"}}, {}) == [".a"]
     assert lost({"a": [1]}, {"a": [1, 2]}) == [".a"]
+
+
+def test_a_commit_without_a_kind_of_the_story_is_refused_immediately(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before minutes of set-up that end with a 404."""
+    said = {"rev-parse": "0123456789ab", "ls-tree": "crds/plimsoll.dev_podgroups.yaml"}
+    monkeypatch.setattr(release_before, "git", lambda command, *_: said[command])
+
+    with pytest.raises(SystemExit, match="0123 does not define nodemaintenances, rebalancingrules"):
+        release_before.installed("0123", tmp_path)
+    assert list(tmp_path.iterdir()) == []
