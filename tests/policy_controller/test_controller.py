@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -918,11 +919,10 @@ async def test_further_conditions_come_and_go(monkeypatch: pytest.MonkeyPatch) -
     scene, told = Scene(), list[tuple[str, ...]]()
     monkeypatch.setattr(scene.observer, "object_noted", lambda *said, is_warning: told.append(said))
     await scene.policies.set(a_policy())
-    assert {each["type"] for each in scene.statuses.statuses["one"]["conditions"]} == {
-        "Accepted",
-        "Ready",
-        "Degraded",
-    }
+    conditions = scene.statuses.statuses["one"]["conditions"]
+    assert {each["type"] for each in conditions} == {"Accepted", "Ready", "Degraded"}
+    since = {datetime.fromisoformat(each["lastTransitionTime"]).timestamp() for each in conditions}
+    assert since == {scene.clock.now()}
     scene.rebalancing.advised = {"Overlapping": ("SamePods", "as another one")}
     await scene.policies.refresh()
     assert scene.condition("one", "Overlapping") == ("True", "SamePods", "as another one")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.cluster.watch_events import PodAdded, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.records.history import unready_replacements
+from plimsoll.records.history import latest_sent, unready_replacements
 from plimsoll.records.record import Record
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import POLICY, Scene, a_policy, web
@@ -181,3 +182,27 @@ async def test_a_strategy_that_wants_a_fresh_pod_may_restart_the_replacement(
         await scene.clock.advance(2)
 
     assert sorted(scene.evictor.evicted) == evicted
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_several_that_wait_the_oldest_is_named(is_first: bool) -> None:
+    """Whichever is known first."""
+    late, first = a_sibling(AFTER + timedelta(seconds=5)), a_sibling(AFTER)
+    meta = msgspec.structs.replace(first.metadata, name="web-9", uid="nine")
+    oldest = msgspec.structs.replace(first, metadata=meta)
+    pods = [oldest, late] if is_first else [late, oldest]
+
+    (found,) = unready_replacements([a_record()], lambda _: pods).values()
+    assert found.pod == "default/web-9"
+
+
+def test_a_move_by_surge_was_sent_when_its_eviction_was() -> None:
+    record = a_record()
+    later = {"phase": "Evicting", "time": AFTER.isoformat()}
+    surging = {"phase": "Surging", "time": SENT.isoformat()}
+    status = {"phase": "Evicting", "transitions": [surging, later]}
+
+    assert (
+        latest_sent(msgspec.structs.replace(record, status=EvictionStatus.model_validate(status)))
+        == AFTER.timestamp()
+    )

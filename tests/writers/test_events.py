@@ -13,6 +13,7 @@ from plimsoll.ports.events import EventNote
 from plimsoll.ports.pod_writes import pod_reference
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock
+from plimsoll.writers import events
 from plimsoll.writers.events import (
     FORGET_S,
     MOST_WRITERS,
@@ -135,6 +136,23 @@ async def test_series_that_are_over_take_no_memory(told: tuple[ToldServer, Sessi
         await recorder.drain()
 
         assert [key[1] for key in recorder._series] == ["web-1", "web-9"]
+
+
+async def test_only_so_many_series_are_remembered(
+    told: tuple[ToldServer, Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest one goes when there is one too many."""
+    monkeypatch.setattr(events, "REMEMBERED", 2)
+    server, session = told
+    for _ in range(TOGETHER):
+        server.then({}, 201)
+
+    async with recording(session) as (recorder, _):
+        for number in range(3):
+            recorder.record(a_note(pod=f"web-{number}"))
+        await recorder.drain()
+
+        assert [key[1] for key in recorder._series] == ["web-1", "web-2"]
 
 
 async def test_a_refused_event_is_counted_and_forgotten(told: tuple[ToldServer, Session]) -> None:

@@ -19,7 +19,7 @@ from aiohttp.web_response import StreamResponse
 from kubernetes_asyncio import client
 from kubernetes_asyncio.config import incluster_config
 
-from plimsoll.kube.session.credentials import PAUSE_S, REREAD_S, Credentials, Loaded
+from plimsoll.kube.session.credentials import PAUSE_S, REREAD_S, Credentials, Loaded, check
 from plimsoll.kube.session.errors import Unauthorized
 from plimsoll.kube.session.session import Session, connected
 
@@ -291,3 +291,20 @@ async def test_basic_credentials_are_shown_as_they_are(guard: Guard, tmp_path: P
     path = kubeconfig(tmp_path / "kubeconfig", guard.url, username="ada", password="pw")
     async with connected(path) as session:
         assert (await session.credentials.authorization()).startswith("Basic ")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_without_a_name_the_kubeconfig_of_the_home_folder_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """An empty KUBECONFIG names no file."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", "")
+    if is_there:
+        (tmp_path / ".kube").mkdir()
+        kubeconfig(tmp_path / ".kube/config", "http://127.0.0.1:1", username="ada", password="pw")
+        check(None)
+        return
+
+    with pytest.raises(ValueError, match="there is no kubeconfig; name one with --kubeconfig or KUBECONFIG"):
+        check(None)

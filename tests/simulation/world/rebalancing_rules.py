@@ -15,7 +15,7 @@ MOST = 4
 
 
 class RebalancingRules(Part):
-    """A few at a time; in the end there are none."""
+    """A few at a time; the last ones go in the end."""
 
     def begin(self) -> None:
         """One, so that the operator has read some from the first run on."""
