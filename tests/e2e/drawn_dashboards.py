@@ -11,8 +11,9 @@ import re
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-import pygal
 from pygal.style import Style
+
+from charts import pygal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,20 +1,15 @@
 """docs/benchmarks.md and its pictures, from kept results."""
 
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from math import ceil, floor, log10
 from pathlib import Path
 
-import pygal
-from pygal import PluginImportFixer
 from pygal.style import Style
 
 from book.results import Circumstances, Measured
 from book.tables import Plot, Table
-
-# pygal adds a finder for maps, of a kind that Python no longer supports: a warning at every later import.
-sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, PluginImportFixer)]
+from charts import pygal
 
 HEAD = """# Benchmarks
 
