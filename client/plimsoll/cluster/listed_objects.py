@@ -70,10 +70,10 @@ def read_object(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, 
             except msgspec.MsgspecError:
                 named = NamedMeta()
             return None, _key(named), [str(exc)]
-    return _with_short_annotations(value, len(document)), _key(value.metadata), problems
+    return with_short_annotations(value, len(document)), _key(value.metadata), problems
 
 
-def _with_short_annotations(value: Any, size: int) -> Any:
+def with_short_annotations(value: Any, size: int) -> Any:
     """The object without its longest annotations, if they are too long together; ``size``: bytes of its JSON.
 
     No decision of ours reads long ones, and 8,000 pods with 256 KiB each would fill 2 GiB.
@@ -133,7 +133,7 @@ class ObjectReader:
             return None
         if event.type == "ERROR":
             return None
-        return event.type, _with_short_annotations(event.object, len(line))
+        return event.type, with_short_annotations(event.object, len(line))
 
     def gone(self, old: Any) -> None:
         """Note that an object was deleted."""

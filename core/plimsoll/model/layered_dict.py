@@ -5,8 +5,8 @@ them: in a fork of the process that copies almost every page (docs/adr/0028-plan
 layered dict copies only what has changed since the layer below was made.
 """
 
-from collections.abc import Iterator, Mapping, MutableMapping
-from typing import TypeVar, overload
+from collections.abc import ItemsView, Iterator, Mapping, MutableMapping, ValuesView
+from typing import Any, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -90,12 +90,46 @@ class LayeredDict(MutableMapping[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         """The keys in the order of insertion."""
-        if self._gone:
-            gone = self._gone
-            yield from (key for key in self._below if key not in gone)
+        for key, _ in self.pairs():
+            yield key
+
+    def items(self) -> ItemsView[K, V]:
+        """Keys and values in that order."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[V]:
+        """The values in that order."""
+        return _Values(self)
+
+    def pairs(self) -> Iterator[tuple[K, V]]:
+        """Keys and values in that order, each without a search for the key."""
+        gone, replaced = self._gone, self._replaced
+        if gone or replaced:
+            for key, value in self._below.items():
+                if key not in gone:
+                    yield key, replaced.get(key, value)
         else:
-            yield from self._below
-        yield from self._above
+            yield from self._below.items()
+        yield from self._above.items()
+
+
+class _Items(ItemsView[K, V]):
+    """As a dict's; a mapping's own would search for each key."""
+
+    _mapping: LayeredDict[K, V]
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        return self._mapping.pairs()
+
+
+class _Values(ValuesView[V]):
+    """As a dict's; a mapping's own would search for each key."""
+
+    _mapping: LayeredDict[Any, V]
+
+    def __iter__(self) -> Iterator[V]:
+        for _, value in self._mapping.pairs():
+            yield value
 
 
 def halved(content: Mapping[K, V]) -> tuple[LayeredDict[K, V], LayeredDict[K, V]]:

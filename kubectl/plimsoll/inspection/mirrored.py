@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,12 +14,14 @@ from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import DEVICES, GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.book import DeviceBook
+from plimsoll.inspection.listed_pods import PodReader
 from plimsoll.inspection.recorded_moves import plain, records_of
 from plimsoll.load.readings import LoadSettings
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
 from plimsoll.model.decoding import DecodeError, decode
 from plimsoll.model.kinds.deployment import Deployment
 from plimsoll.model.kinds.metadata import ApiObject
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.watched_object import WatchedObjects
 from plimsoll.policies.extensions import declared_here
 from plimsoll.ports.observer import Observer
@@ -101,10 +104,11 @@ class MirroredObjects:
         """Read the objects of all kinds."""
         for resource in (*WATCHED, *OPTIONAL, *GROUP_OWNERS, *declared_here()):
             documents = content.objects.get(resource.name, ())
+            read = PodReader().read if resource.kind is Pod else partial(read_object, resource.kind)
             for begin in range(0, len(documents), BATCH):
                 events = []
                 for document in documents[begin : begin + BATCH]:
-                    value, name, problems = read_object(resource.kind, document)
+                    value, name, problems = read(document)
                     for problem in problems:
                         skipping.object_skipped(resource.name, name, problem)
                     if value is not None:

@@ -30,7 +30,10 @@ from plimsoll.inspection.measured_usage import measured
 from plimsoll.inspection.mirrored import MirroredObjects
 from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.columns.pod_counts import PodCounts
 from plimsoll.model.columns.queue_usage import ReclaimTimes
+from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.model.kinds.pod_info import Holder, HolderKind
@@ -59,6 +62,10 @@ from plimsoll.records.history import (
 from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
 from plimsoll.timing.timer import Timer
+
+
+#: What plans read of the pods: what their forks begin with, and what plugins would count in each of them.
+COUNTED: tuple[type[PodIndex], ...] = (*KEPT, PodCounts, TermCounts)
 
 
 class UnknownHereError(PlimsollError):
@@ -306,8 +313,7 @@ class ClusterState:
 
     def count(self) -> None:
         """Count what plans read of the pods: forks of the cluster then begin with it."""
-        for kind in KEPT:
-            self.cluster.index(kind)
+        self.cluster.count(COUNTED)
 
     def run_input(self, name: str) -> tuple[RebalancingConfig, Cluster, PlanningContext]:
         """The input of a run of a working policy that begins now (``rebalancing.runs.inputs``)."""

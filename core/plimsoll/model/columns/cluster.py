@@ -13,6 +13,7 @@ Longer than 400 lines because it is the only writer of the columns, with one inv
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -57,6 +58,9 @@ MOST_SCALARS = 128
 
 #: Approximate maximum memory for columns of labels, per cluster; the oldest are dropped (``trim``).
 LABEL_BYTES = 32 * 2**20
+
+#: Pods that all new indexes count before the next ones, while their objects are in the processor's cache.
+AT_ONCE = 4_096
 
 #: Taints of a node above which its list is not kept when the node has gone.
 MOST_TAINTS = 16
@@ -209,13 +213,25 @@ class Cluster:
 
     def index(self, kind: type[IndexT]) -> IndexT:
         """The pod index of that class (constructed with this cluster), built on first use."""
-        found: Any = self._indexes.get(kind)
-        if found is None:
-            found = cast("Callable[[Cluster], PodIndex]", kind)(self)
-            found.add_all(self._by_arrival())
-            self._indexes[kind] = found
-        index: IndexT = found
-        return index
+        if kind not in self._indexes:
+            self.count((kind,))
+        index: Any = self._indexes[kind]
+        found: IndexT = index
+        return found
+
+    def count(self, kinds: Iterable[type[PodIndex]]) -> None:
+        """Build the indexes of these classes that have not been built, in one pass over the pods."""
+        new = {
+            kind: cast("Callable[[Cluster], PodIndex]", kind)(self)
+            for kind in kinds
+            if kind not in self._indexes
+        }
+        placed = self._by_arrival()
+        while new and (some := list(islice(placed, AT_ONCE))):
+            for index in new.values():
+                index.add_all(some)
+        for kind, index in new.items():
+            self._indexes.setdefault(kind, index)  # one may have asked for another of these
 
     def has_index(self, kind: type[PodIndex]) -> bool:
         """Whether a pod index of that class has been built or adopted."""

@@ -145,8 +145,7 @@ class PlanBuilder:
         self.moves: list[Move] = []
         self.refused: list[Refused] = []
         self.moved: set[str] = set()
-        for counts in KEPT:  # counted once and updated, not in every fork
-            cluster.index(counts)
+        cluster.count(KEPT)  # counted once and updated, not in every fork
         self.fork = cluster.fork()
         self.has_devices = self.fork.objects.known_ledger(DeviceBook) is not None
         if self.has_devices:

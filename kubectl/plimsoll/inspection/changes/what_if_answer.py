@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
+import numpy as np
 from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
@@ -292,14 +293,23 @@ def _total(cluster: Cluster) -> RequestedAmounts:
 
 
 def _nodes(before: Cluster, after: Cluster) -> list[NodeRequests]:
-    found = []
-    for name in sorted({*before.rows, *after.rows}):
-        old, new = before.rows.get(name), after.rows.get(name)
-        was = None if old is None else _amounts(before, [old])
-        will = None if new is None else _amounts(after, [new])
-        if was != will:
-            found.append(NodeRequests(node=name, before=was, after=will))
-    return found
+    was, will = _by_node(before), _by_node(after)
+    return [
+        NodeRequests(
+            node=name,
+            before=_amounts(before, [before.rows[name]]) if name in was else None,
+            after=_amounts(after, [after.rows[name]]) if name in will else None,
+        )
+        for name in sorted({*was, *will})
+        if was.get(name) != will.get(name)
+    ]
+
+
+def _by_node(cluster: Cluster) -> dict[str, list[int]]:
+    """The amounts of each node that an answer shows."""
+    shown, count = [CPU, MEMORY, PODS], len(cluster)
+    amounts = np.hstack([cluster.requested[:count, shown], cluster.allocatable[:count, shown]])
+    return dict(zip((node.name for node in cluster.nodes), amounts.tolist(), strict=True))
 
 
 def _amounts(cluster: Cluster, rows: Sequence[int]) -> RequestedAmounts:

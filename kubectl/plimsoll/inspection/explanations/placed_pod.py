@@ -114,6 +114,8 @@ def explain_placed(
     Raises:
         PluginError: A plugin of the pod's profile failed.
     """
+    if state.working:
+        state.count()
     scores, feasible = _scores(scheduler, pod, state.now)
     return PlacedExplanation(
         scores=scores,
