@@ -2,8 +2,8 @@
 
 The texts of siblings' specs differ in two places only: the node's name, and the five letters of the volume
 with their token. So the text without these is the key of a spec, which is decoded once, and templates are
-found by the identity of the parts (:class:`plimsoll.model.kinds.pod_info.Templates`). A pod is the same as one
-that is decoded whole, but for volumes that no decision reads.
+found by the identity of the parts (:class:`plimsoll.model.kinds.pod_info.Templates`). A pod is the same as
+one that is decoded whole, but for volumes that no decision reads.
 """
 
 import re
@@ -27,7 +27,8 @@ MOST_BYTES = 2**25
 
 _ABSENT = msgspec.Raw()
 _NODE = re.compile(rb'"nodeName"\s*:\s*"([^"\\]*)"')
-_TOKEN = re.compile(rb"kube-api-access-[a-z0-9]{5}(?=\")")
+_TOKEN = b"kube-api-access-"
+_TOKENS = re.compile(_TOKEN + rb'[a-z0-9]{5}(?=")')
 _ENCODER = msgspec.msgpack.Encoder()
 
 
@@ -123,7 +124,7 @@ class PodReader:
         place = _NODE.search(text)
         if place is None:
             return self._specs.value(text)
-        key = _TOKEN.sub(b"", text[: place.start(1)] + text[place.end(1) :])
+        key = _TOKENS.sub(b"", text[: place.start(1)] + text[place.end(1) :])
         node = place[1].decode()
         found = self._specs.find(key)
         if found is None:
@@ -131,9 +132,7 @@ class PodReader:
             volumes = deciding_volumes(found)
             shape = sealed(replace(found, node_name="", volumes=volumes))
             # Another field may have that name, and another text look like a token's: these are no key.
-            if found.node_name != node or _NODE.search(text, place.end()) or _TOKEN.search(
-                _ENCODER.encode(shape)
-            ):
+            if found.node_name != node or _NODE.search(text, place.end()) or _TOKEN in _ENCODER.encode(shape):
                 return found
             self._specs.keep(key, shape)
             found = shape

@@ -63,7 +63,6 @@ from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
 from plimsoll.timing.timer import Timer
 
-
 #: What plans read of the pods: what their forks begin with, and what plugins would count in each of them.
 COUNTED: tuple[type[PodIndex], ...] = (*KEPT, PodCounts, TermCounts)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from msgspec.structs import replace
 import numpy as np
+from msgspec.structs import replace
 from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
