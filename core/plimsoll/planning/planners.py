@@ -130,12 +130,13 @@ def still_goes(move: Move, rebalancing: RebalancingConfig, cluster: Cluster) -> 
 def lasting(cluster: Cluster, now: datetime) -> Cluster:
     """The cluster without pods that may not last; the given one if all do."""
     young = timedelta(seconds=LASTS_S)
+    oldest, youngest = now - young, now + young  # the clocks of two machines differ
     over = _over_committed(cluster)
     passing = [
         pod
         for pod in cluster.pods.values()
         if (created := pod.pod.metadata.creation_timestamp) is not None
-        and -young < now - created < young  # the clocks of two machines differ
+        and oldest < created < youngest
         and pod.pod.node_name
         and (_is_stray(pod) or _adds_to(over.get(pod.pod.node_name, frozenset()), pod))
     ]

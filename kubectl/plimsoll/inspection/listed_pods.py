@@ -124,7 +124,9 @@ class PodReader:
         place = _NODE.search(text)
         if place is None:
             return self._specs.value(text)
-        key = _TOKENS.sub(b"", text[: place.start(1)] + text[place.end(1) :])
+        key = text[: place.start(1)] + text[place.end(1) :]
+        if _TOKEN in key:
+            key = _TOKENS.sub(b"", key)
         node = place[1].decode()
         found = self._specs.find(key)
         if found is None:

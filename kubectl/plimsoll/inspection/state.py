@@ -259,13 +259,10 @@ class ClusterState:
 
     def find_pod(self, namespace: str, name: str) -> PodInfo | None:
         """The pod of this name, placed or not; None when it does not exist."""
-        uid = self._uids.get((namespace, name))
-        return None if uid is None else self.objects.pending.find(uid)
-
-    @cached_property
-    def _uids(self) -> dict[tuple[str, str], str]:
-        placed = {(pod.namespace, pod.name): uid for uid, pod in self.cluster.pods.items()}
-        return placed | {(pod.namespace, pod.name): pod.uid for pod in self.objects.pending.infos()}
+        pods = (*self.cluster.pods.values(), *self.objects.pending.infos())
+        named = (each for each in reversed(pods) if each.name == name and each.namespace == namespace)
+        found = next(named, None)
+        return None if found is None else self.objects.pending.find(found.uid)
 
     # -- policies ------------------------------------------------------------------------------------
 
