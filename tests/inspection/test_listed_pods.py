@@ -59,7 +59,7 @@ def _alike(pod: Pod | None) -> Pod | None:
 @pytest.mark.parametrize("placed", [True, False])
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_pods_are_what_each_would_be_by_itself(spec: dict[str, Any], *, placed: bool) -> None:
-    """In both orders, as what the first has must not stand for the second."""
+    """In both orders, as what one has must not become what the other has."""
     documents = _siblings(spec, placed=placed)
     for order in (documents, documents[::-1]):
         reader = PodReader()

@@ -59,8 +59,8 @@ MOST_SCALARS = 128
 #: Approximate maximum memory for columns of labels, per cluster; the oldest are dropped (``trim``).
 LABEL_BYTES = 32 * 2**20
 
-#: Pods that all new indexes count before the next ones, while their objects are in the processor's cache.
-AT_ONCE = 4_096
+#: Pods that all new indexes count before they turn to the next ones, while these are in the processor's cache.
+TOGETHER = 4_096
 
 #: Taints of a node above which its list is not kept when the node has gone.
 MOST_TAINTS = 16
@@ -227,7 +227,7 @@ class Cluster:
             if kind not in self._indexes
         }
         placed = self._by_arrival()
-        while new and (some := list(islice(placed, AT_ONCE))):
+        while new and (some := list(islice(placed, TOGETHER))):
             for index in new.values():
                 index.add_all(some)
         for kind, index in new.items():
