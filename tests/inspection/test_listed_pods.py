@@ -1,4 +1,4 @@
-"""PodReader, against each pod decoded by itself."""
+"""ListedPods, against each pod decoded by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from inspection.contents import a_pod_document
 from plimsoll.cluster.listed_objects import read_object
 from plimsoll.inspection import listed_pods
-from plimsoll.inspection.listed_pods import PodReader
+from plimsoll.inspection.listed_pods import ListedPods
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import Templates, deciding_volumes
@@ -62,7 +62,7 @@ def test_pods_are_what_each_would_be_by_itself(spec: dict[str, Any], *, placed: 
     """In both orders, as what one has must not become what the other has."""
     documents = _siblings(spec, placed=placed)
     for order in (documents, documents[::-1]):
-        reader = PodReader()
+        reader = ListedPods()
         for document in [*order, *order]:
             pod, key, problems = reader.read(document)
             by_itself, its_key, its_problems = read_object(Pod, document)
@@ -75,12 +75,12 @@ def test_pods_are_what_each_would_be_by_itself(spec: dict[str, Any], *, placed: 
 )
 def test_odd_texts_are_what_they_would_be_by_themselves(text: bytes) -> None:
     """No JSON, no object, invalid UTF-8, and parts that are missing."""
-    assert PodReader().read(text) == read_object(Pod, text)
+    assert ListedPods().read(text) == read_object(Pod, text)
 
 
 def test_siblings_share_their_parts_and_are_of_one_template() -> None:
     """Only the node differs in their specs; no map of theirs can be changed."""
-    reader, templates = PodReader(), Templates()
+    reader, templates = ListedPods(), Templates()
     one, two = (reader.read(each)[0] for each in _siblings(SPECS["token"], placed=True))
     assert one is not None
     assert two is not None
@@ -95,7 +95,7 @@ def test_siblings_share_their_parts_and_are_of_one_template() -> None:
 def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Above it all is forgotten; the pods stay right."""
     monkeypatch.setattr(listed_pods, "MOST_BYTES", 1_000)
-    reader = PodReader()
+    reader = ListedPods()
     for number in range(50):
         document = _siblings({"nodeSelector": {"n": str(number)}}, placed=True)[0]
         assert reader.read(document)[0] == read_object(Pod, document)[0]

@@ -82,7 +82,7 @@ class _Texts(Generic[PartT]):
         return found
 
 
-class PodReader:
+class ListedPods:
     """Decodes the pods of one list, which share their equal parts."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from plimsoll.cluster.pending_pods import PendingPods
 from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watched_resources import DEVICES, GROUP_OWNERS, OPTIONAL, WATCHED
 from plimsoll.devices.book import DeviceBook
-from plimsoll.inspection.listed_pods import PodReader
+from plimsoll.inspection.listed_pods import ListedPods
 from plimsoll.inspection.recorded_moves import plain, records_of
 from plimsoll.load.readings import LoadSettings
 from plimsoll.model.autoscalers.horizontal_pod_autoscaler import HorizontalPodAutoscaler
@@ -104,7 +104,7 @@ class MirroredObjects:
         """Read the objects of all kinds."""
         for resource in (*WATCHED, *OPTIONAL, *GROUP_OWNERS, *declared_here()):
             documents = content.objects.get(resource.name, ())
-            read = PodReader().read if resource.kind is Pod else partial(read_object, resource.kind)
+            read = ListedPods().read if resource.kind is Pod else partial(read_object, resource.kind)
             for begin in range(0, len(documents), BATCH):
                 events = []
                 for document in documents[begin : begin + BATCH]:

@@ -59,7 +59,7 @@ MOST_SCALARS = 128
 #: Approximate maximum memory for columns of labels, per cluster; the oldest are dropped (``trim``).
 LABEL_BYTES = 32 * 2**20
 
-#: Pods that all new indexes count before they turn to the next ones, while these are in the processor's cache.
+#: Pods that all new indexes count before they turn to the next ones: these lie in the processor's cache.
 TOGETHER = 4_096
 
 #: Taints of a node above which its list is not kept when the node has gone.
