@@ -140,7 +140,7 @@ def test_the_missing_right_is_named(words: tuple[str, ...], url: str, tmp_path: 
 
 
 #: They answer about any cluster, with the policies that it has.
-TOP = {"top-namespaces", "top-nodes", "top-pods", "top-queues"}
+TOP = {"top-namespaces", "top-nodes", "top-pods", "top-queues", "top-racks"}
 ANYWHERE = {"check", "fit", "snapshot-save", "whatif", *TOP}
 
 
