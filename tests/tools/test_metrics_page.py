@@ -75,6 +75,8 @@ def test_every_metric_of_kube_scheduler_has_a_row_and_ours_exist() -> None:
         "inflight_bindings",
         "kubelet_refusals_total",
         "plugin_failures_total",
+        "pod_group_members",
+        "pod_groups",
         "pod_scheduled_after_flush_total",
         "stalled_pods",
     }

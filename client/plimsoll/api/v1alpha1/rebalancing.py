@@ -160,6 +160,7 @@ class RebalancingSpec(Resource):
         description="Whether pods that the plan wants gone get the least "
         "controller.kubernetes.io/pod-deletion-cost, so that a ReplicaSet that shrinks deletes them first: "
         "that is no further restart. Not in mode DryRun; a cost that somebody else has set stays.",
+        json_schema_extra={"default": None},
     )
     metrics_providers: Annotated[
         tuple[MetricsProviderSpec, ...], Field(max_length=2), UniqueItems("source")
