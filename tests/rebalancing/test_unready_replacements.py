@@ -186,7 +186,7 @@ async def test_a_strategy_that_wants_a_fresh_pod_may_restart_the_replacement(
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_of_several_that_wait_the_oldest_is_named(is_first: bool) -> None:
-    """Whichever is known first; of equal age the first by name."""
+    """Whichever is known first; of equal age the one whose name sorts first."""
     late, first = a_sibling(AFTER + timedelta(seconds=5)), a_sibling(AFTER)
     meta = msgspec.structs.replace(first.metadata, name="web-9", uid="nine")
     oldest = msgspec.structs.replace(first, metadata=meta)

@@ -297,7 +297,7 @@ async def test_basic_credentials_are_shown_as_they_are(guard: Guard, tmp_path: P
 def test_without_a_name_the_kubeconfig_of_the_home_folder_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
 ) -> None:
-    """An empty KUBECONFIG is none."""
+    """An empty KUBECONFIG names no file."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("KUBECONFIG", "")
     if is_there:
