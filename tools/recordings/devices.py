@@ -111,7 +111,7 @@ def given_back(expected: Mapping[str, Any], cluster: Cluster, got: Evaluation) -
     """What PostFilter takes back."""
     recorded, devices = expected.get("dra", {}), got.state.find(PodDevices)
     refused = [cluster.rows[node] for node, each in got.statuses.items() if each.plugin == "DynamicResources"]
-    unused = [] if devices is None else [each.key for each in devices.unused(refused)]
+    unused = [] if devices is None else [each.key for each in devices.unused(refused, Snapshot(cluster))]
     acceptable = recorded.get("deallocated", [])
     if bool(unused) != bool(acceptable) or not set(unused) <= set(acceptable):
         yield Difference("deallocated", acceptable, unused)
