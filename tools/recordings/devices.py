@@ -11,6 +11,7 @@ from plimsoll.devices.bookings import Booking
 from plimsoll.devices.pod_devices import PodDevices
 from plimsoll.engine.decision import Evaluation
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.resource_claim import ResourceClaim

@@ -92,7 +92,7 @@ class ResourceClaimController:
         api.subscribe("pods", self._pod_changed)
         api.subscribe(CLAIMS, self._claim_changed)
         api.subscribe(TEMPLATES, self._template_changed)
-        self._has_groups = POD_GROUPS in api.resources
+        self._has_groups = api.registry.keyed(POD_GROUPS) is not None
         if self._has_groups:
             api.subscribe(POD_GROUPS, self._group_changed)
             for group in api.list(POD_GROUPS):
@@ -152,8 +152,6 @@ class ResourceClaimController:
 
     def _group_changed(self, kind: EventType, group: Obj, _old: Obj | None) -> None:
         """Queue a group that has claims with its pods, and the claims that are reserved for a gone one."""
-        if not group["spec"].get("resourceClaims"):
-            return
         meta = group["metadata"]
         if kind == "DELETED":
             for claim in self._context.api.list(CLAIMS, meta["namespace"]):
@@ -191,6 +189,11 @@ class ResourceClaimController:
             if made:
                 self._report(POD_GROUPS, group, {**known, **made})
 
+    def _awaits_group(self, pod: Obj) -> bool:
+        """Whether the PodGroup that a pod names does not exist: it might list the pod's claims."""
+        name = group_of(pod) if self._has_groups else ""
+        return bool(name) and self._context.find(POD_GROUPS, f"{pod['metadata']['namespace']}/{name}") is None
+
     def _group_that_lists(self, pod: Obj, wanted: Obj) -> Obj | None:
         """The PodGroup of a pod, if it lists a claim exactly as the pod does."""
         name = group_of(pod) if self._has_groups else ""
@@ -208,7 +211,7 @@ class ResourceClaimController:
             StatusError: a template is missing, or a claim is rejected; the pod is retried.
         """
         pod = self._context.find("pods", key)
-        if pod is None or is_terminating(pod) or is_finished(pod):
+        if pod is None or is_terminating(pod) or is_finished(pod) or self._awaits_group(pod):
             return
         known = _made_claims(pod)
         made: dict[str, Obj] = {}

@@ -1,0 +1,222 @@
+"""Gangs whose members share a claim of their PodGroup: one reservation, the group's."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+
+from devices.builders import DRIVER, a_claim, a_class
+from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, ObjectDeleted, PodAdded, PodDeleted
+from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.testing.builders import a_node
+from plimsoll.testing.fakes import FakeClaims
+from scheduling.binding.devices import gpus
+from scheduling.gangs.gang_scene import GangScene, a_core_group, core_members
+
+SHARED = {"name": "gpu", "resourceClaimTemplateName": "shared"}
+GROUP = "scheduling.k8s.io"
+RESERVED = Consumer(api_group=GROUP, resource="podgroups", name="train", uid="uid-train")
+
+
+def made_for(uid: str = "uid-train", name: str = "train-gpu-x", **more: Any) -> ResourceClaim:
+    """A claim that the controller of claims made for a group."""
+    owner = {"apiVersion": f"{GROUP}/v1alpha2", "kind": "PodGroup", "name": "train", "uid": uid}
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return a_claim(metadata={**metadata, "ownerReferences": [{**owner, "controller": True}]}, **more)
+
+
+def three(claim: str = "train-gpu-x", **more: Any) -> list[Any]:
+    """Members that list the claim as their group does."""
+    statuses = [{"name": "gpu", "resourceClaimName": claim}] if claim else []
+    return core_members(3, resourceClaims=[SHARED], status={"resourceClaimStatuses": statuses}, **more)
+
+
+def allocated(node: str, *users: Consumer) -> dict[str, Any]:
+    """The status of a claim that has the device of a node."""
+    result = {"request": "r", "driver": DRIVER, "pool": node, "device": "d0"}
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]
+    allocation = {"devices": {"results": [result]}, "nodeSelector": {"nodeSelectorTerms": terms}}
+    return {"status": {"allocation": allocation, "reservedFor": [msgspec.to_builtins(u) for u in users]}}
+
+
+@asynccontextmanager
+async def sharing(*nodes: Any, claim: ResourceClaim) -> AsyncIterator[GangScene]:
+    """A scene with nodes of one device each."""
+    scene = GangScene(claims=FakeClaims(claim))
+    scene.claims.watch = lambda event: scene.ingestion.apply([event])
+    running = asyncio.ensure_future(scene.wing.run())
+    slices = [gpus(1, node.name) for node in nodes]
+    await scene.see(*map(NodeAdded, nodes), *map(ObjectAdded, (a_class(), *slices, claim)))
+    scene.wing.serve_devices(is_served=True)
+    try:
+        yield scene
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+def the_claim(scene: GangScene) -> ResourceClaim:
+    (claim,) = scene.claims.claims.values()
+    return claim
+
+
+async def test_members_share_the_claim_and_it_is_reserved_once_for_the_group() -> None:
+    """Only the small node is emptier: the claim goes where all have room."""
+    async with sharing(a_node("small", cpu="2"), a_node("large", cpu="8"), claim=made_for()) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        await scene.pods(*three())
+        await scene.see()
+
+        assert scene.binder.bound == {f"default/train-{number}": "large" for number in range(3)}
+        assert the_claim(scene).status.reserved_for == (RESERVED,)
+        assert scene.claims.writes == ["finalizers default/train-gpu-x", "status default/train-gpu-x"]
+
+
+async def test_a_named_claim_that_the_group_lists_is_reserved_for_the_group() -> None:
+    named = {"name": "gpu", "resourceClaimName": "mine"}
+    async with sharing(a_node("n0", cpu="8"), claim=a_claim("mine")) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[named])))
+        await scene.pods(*core_members(3, resourceClaims=[named]))
+        await scene.see()
+
+        assert len(scene.bound) == 3
+        assert the_claim(scene).status.reserved_for == (RESERVED,)
+
+
+async def test_a_named_claim_that_the_group_does_not_list_so_is_reserved_for_pods() -> None:
+    """The group has it under another name."""
+    named = {"name": "gpu", "resourceClaimName": "mine"}
+    async with sharing(a_node("n0", cpu="8"), claim=a_claim("mine")) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[{**named, "name": "net"}])))
+        await scene.pods(*core_members(3, resourceClaims=[named]))
+        await scene.see()
+
+        users = the_claim(scene).status.reserved_for
+        assert sorted(each.name for each in users) == ["train-0", "train-1", "train-2"]
+
+
+async def test_members_wait_for_the_claim_of_their_group() -> None:
+    async with sharing(a_node("n0", cpu="8"), claim=made_for()) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        await scene.pods(*three(claim=""))
+        await scene.see()
+
+        assert scene.bound == []
+        assert (
+            'pod "default/train-0": ResourceClaim "gpu" of PodGroup default/train not created yet'
+            in scene.message("train-0")
+        )
+
+
+async def test_a_full_list_of_users_does_not_keep_members_out() -> None:
+    """Reserved for the group already: nothing more is written, however many pods use the claim."""
+    full = [Consumer(resource="pods", name=f"p{number}", uid=f"u{number}") for number in range(255)]
+    claim = made_for(**allocated("n0", RESERVED, *full))
+    async with sharing(a_node("n0", cpu="8"), claim=claim) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        await scene.pods(*three())
+        await scene.see()
+
+        assert len(scene.bound) == 3
+        assert scene.claims.writes == []
+
+
+async def test_a_member_made_again_comes_back_to_the_group_s_devices() -> None:
+    """The other members run there, and the claim stays as it is."""
+    nodes = a_node("n0", cpu="8"), a_node("n1", cpu="8")
+    async with sharing(*nodes, claim=made_for()) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        pods = three()
+        await scene.pods(*pods)
+        await scene.see()
+        there = scene.binder.bound["default/train-0"]
+        before = the_claim(scene)
+        await scene.see(PodDeleted(pods[0]))
+        again = msgspec.structs.replace(
+            pods[0], metadata=msgspec.structs.replace(pods[0].metadata, uid="again", name="again")
+        )
+        await scene.see(PodAdded(again))
+
+        assert scene.binder.bound["default/again"] == there
+        assert the_claim(scene) == before
+
+
+async def test_the_claim_of_an_earlier_group_of_the_name_is_not_the_group_s() -> None:
+    """Neither one that was made for it, nor its reservation."""
+    async with sharing(a_node("n0", cpu="8"), claim=made_for("earlier")) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        await scene.pods(*three())
+        await scene.see()
+
+        assert scene.bound == []
+        assert (
+            "ResourceClaim default/train-gpu-x was not created for PodGroup default/train"
+            " (PodGroup is not owner)" in scene.message("train-0")
+        )
+
+    named = {"name": "gpu", "resourceClaimName": "mine"}
+    earlier = msgspec.structs.replace(RESERVED, uid="earlier")
+    async with sharing(a_node("n0", cpu="8"), claim=a_claim("mine", **allocated("n0", earlier))) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[named])))
+        await scene.pods(*core_members(3, resourceClaims=[named]))
+        await scene.see()
+
+        assert len(scene.bound) == 3
+        assert the_claim(scene).status.reserved_for == (earlier, RESERVED)
+
+
+async def test_a_group_that_goes_while_its_members_are_bound_is_no_user_any_more() -> None:
+    """The watch shows the end of the group before the claim: the members are not bound."""
+    async with sharing(a_node("n0", cpu="8"), claim=made_for()) as scene:
+        group = a_core_group(resourceClaims=[SHARED])
+        await scene.see(ObjectAdded(group))
+        scene.claims.holds_back = True
+        await scene.pods(*three())
+        await scene.see()
+        await scene.see(ObjectDeleted(group))
+        scene.claims.catch_up()
+        await scene.see()
+
+        assert scene.bound == []
+
+
+async def test_a_failed_binding_of_one_member_leaves_the_group_its_claim() -> None:
+    """The others are bound; it follows."""
+    async with sharing(a_node("n0", cpu="8"), claim=made_for()) as scene:
+        scene.binder.answers = {"train-1": WriteResult(WriteOutcome.REFUSED, "no")}
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        await scene.pods(*three())
+        await scene.see()
+
+        assert scene.bound == ["train-0", "train-2"]
+        assert the_claim(scene).status.reserved_for == (RESERVED,)
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+async def test_devices_are_given_back_only_while_no_member_has_a_node(runs: int) -> None:
+    """The device is on a node that is too small; another one has room."""
+    claim = made_for(**allocated("full", RESERVED))
+    nodes = a_node("full", cpu="500m"), a_node("free", cpu="8")
+    async with sharing(*nodes, claim=claim) as scene:
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        if runs:
+            listed = {"resourceClaims": [SHARED], "node": "full", "cpu": "100m", "first": 9}
+            statuses = [{"name": "gpu", "resourceClaimName": "train-gpu-x"}]
+            await scene.pods(*core_members(1, status={"resourceClaimStatuses": statuses}, **listed))
+        await scene.pods(*three())
+        await scene.see()
+        for _ in range(4):
+            await scene.clock.advance(30)
+
+        if runs:
+            assert the_claim(scene) == scene.claims._versioned(claim, "1")
+            assert scene.bound == []
+        else:
+            assert scene.binder.bound == {f"default/train-{number}": "free" for number in range(3)}
+            assert the_claim(scene).status.reserved_for == (RESERVED,)
