@@ -6,16 +6,13 @@ read again, so a write that succeeded although its response was lost is recogniz
 Source: kube-scheduler v1.36, ``dynamicresources.go`` (``bindClaim``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
 from msgspec import Struct
 
 from plimsoll.devices.bookings import Booking
-from plimsoll.devices.pod_claims import user_of
-from plimsoll.model.kinds.pod import Pod
-from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.resource_claim import (
     AllocationResult,
     Consumer,
@@ -62,17 +59,16 @@ class ClaimNotWritten(Exception):
 
 
 class ClaimWrite(Struct, frozen=True):
-    """Writes one claim for one pod.
+    """Writes one claim for one user.
 
     Attributes:
-        groups: PodGroups by ``group_key``: a claim of the pod's group is reserved for the group.
+        user: The pod, or its PodGroup if the claim is the group's.
         is_called_off: Whether the pod's binding was cancelled; then nothing more is sent.
     """
 
     writer: ClaimWriter
     clock: Clock
-    pod: Pod
-    groups: Mapping[str, PodGroup]
+    user: Consumer
     is_called_off: Callable[[], bool]
 
     async def bound(self, booking: Booking, known: ResourceClaim) -> ResourceClaim:
@@ -117,7 +113,7 @@ class ClaimWrite(Struct, frozen=True):
         before = claim.status
         status = ResourceClaimStatus(
             allocation=before.allocation if ours is None else ours,
-            reserved_for=(*before.reserved_for, user_of(claim, self.pod, self.groups)),
+            reserved_for=(*before.reserved_for, self.user),
             devices=before.devices,
         )
         action = "add reservation to" if ours is None else "add allocation and reservation to"
@@ -167,9 +163,7 @@ class ClaimWrite(Struct, frozen=True):
 
     def _is_ours(self, claim: ResourceClaim, ours: AllocationResult | None) -> bool:
         """Whether the claim already has the intended state: written earlier, or the response was lost."""
-        if claim.status.allocation is None or not is_reserved_for(
-            claim, user_of(claim, self.pod, self.groups)
-        ):
+        if claim.status.allocation is None or not is_reserved_for(claim, self.user):
             return False
         return ours is None or _is_same(claim.status.allocation, ours)
 

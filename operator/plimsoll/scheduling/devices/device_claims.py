@@ -25,6 +25,7 @@ from plimsoll.devices.pod_claims import given_up, unprepared, user_of
 from plimsoll.framework import SUCCESS, ActionType, ClusterEvent, EventResource, PodInfo, Status, error
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.gang_members import GangMembers
+from plimsoll.model.kinds.pod_group import core_key
 from plimsoll.model.kinds.resource_claim import (
     AllocationResult,
     Consumer,
@@ -57,11 +58,13 @@ class _Attempt(Struct, eq=False):
     """The claim writes of one pod.
 
     Attributes:
+        users: The pod, or its group, by the index of the booking: whom the claim is reserved for.
         written: The claims as they were written, by the index of their booking.
         is_contested: Whether another scheduler has allocated one of the devices.
     """
 
     pod: PodInfo
+    users: dict[int, Consumer] = field(default_factory=dict)
     written: dict[int, ResourceClaim] = field(default_factory=dict)
     is_called_off: bool = False
     is_contested: bool = False
@@ -214,12 +217,11 @@ class DeviceClaims:
             await first_of(self._changed.wait(seen), self._clock.sleep(remaining_s))
 
     async def _write(self, attempt: _Attempt, bookings: Sequence[Booking]) -> Status:
-        groups = self._cluster.objects.pod_groups
-        write = ClaimWrite(self._writer, self._clock, attempt.pod.pod, groups, lambda: attempt.is_called_off)
         if (undoing := self._undoing.get(attempt.pod.uid)) is not None:
             await asyncio.wait((undoing,))  # otherwise it would undo what is written now
         try:
             for place, booking in enumerate(bookings):
+                user = attempt.users[place] = self._user(booking.claim, attempt.pod)
                 known = await self._known(attempt, booking)
                 if booking.extended is not None:
                     known = await self._extended.created(attempt.pod.pod, booking.claim)
@@ -227,6 +229,9 @@ class DeviceClaims:
                     attempt.written[place] = known
                 elif known is None or known.uid != booking.claim.uid:
                     return error(f"claim {booking.claim.key} got deleted in the meantime")
+                elif gone := self._gone(user, attempt.pod):
+                    return error(gone)
+                write = ClaimWrite(self._writer, self._clock, user, lambda: attempt.is_called_off)
                 written = attempt.written[place] = await write.bound(booking, known)
                 if booking.allocation is not None:
                     self._await(written)
@@ -275,7 +280,9 @@ class DeviceClaims:
             if version_of(known) < version_of(written) or self.is_listing:
                 waiting = f"claim {written.key}: the watch has not shown what was written"
                 continue
-            if not is_reserved_for(known, self._user(known, attempt.pod)):
+            if gone := self._gone(attempt.users[place], attempt.pod):
+                return gone, ""
+            if not is_reserved_for(known, attempt.users[place]):
                 return f"claim {written.key} got deallocated elsewhere in the meantime", ""
             if rival := contested(book, known):
                 attempt.is_contested = True
@@ -309,7 +316,7 @@ class DeviceClaims:
             known = book.claims.get(each.claim.key)
             if known is None or known.uid != each.claim.uid:
                 continue
-            user = self._user(known, attempt.pod)
+            user = attempt.users[place] = self._user(known, attempt.pod)
             if not user.is_group and is_reserved_for(known, user):
                 attempt.written[place] = known
         return bool(attempt.written)
@@ -326,7 +333,7 @@ class DeviceClaims:
                 self._say(f"deleting resource claim {claim.key}", await self._extended.deleted(claim))
             elif attempt.is_contested:
                 await self._deallocate(claim, attempt.pod)
-            elif not self._user(claim, attempt.pod).is_group:  # other members may use it
+            elif not attempt.users[place].is_group:  # other members may use it
                 await self._unreserve(claim, attempt.pod)
 
     def _rename_back(self, created: ResourceClaim) -> None:
@@ -343,6 +350,12 @@ class DeviceClaims:
     def _user(self, claim: ResourceClaim, pod: PodInfo) -> Consumer:
         """For whom a claim of the pod is reserved."""
         return user_of(claim, pod.pod, self._cluster.objects.pod_groups)
+
+    def _gone(self, user: Consumer, pod: PodInfo) -> str:
+        """That the pod's group, the user of a claim, has gone or was made again; "" if not."""
+        group = self._cluster.objects.pod_groups.get(core_key(pod.pod)) if user.is_group else None
+        is_gone = user.is_group and (group is None or group.uid != user.uid)
+        return f"PodGroup {pod.namespace}/{user.name} got deleted in the meantime" if is_gone else ""
 
     async def _deallocate(self, claim: ResourceClaim, pod: PodInfo) -> str:
         """Deallocate a claim that no other pod has reserved; returns why that failed, or "".
