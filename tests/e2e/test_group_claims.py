@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,7 +46,11 @@ async def test_a_gang_shares_one_claim_that_is_reserved_for_its_group(scene: Sce
     group = await the_group(scene)
     if not group["spec"].get("resourceClaims"):
         pytest.skip("the API server does not have the gate DRAWorkloadResourceClaims")
-    named = {"schedulingGroup": {"podGroupName": "train"}, "resourceClaims": [SHARED], "cpu": "100m"}
+    named: dict[str, Any] = {
+        "schedulingGroup": {"podGroupName": "train"},
+        "resourceClaims": [SHARED],
+        "cpu": "100m",
+    }
 
     await asyncio.gather(*(scene.pod(f"p{number}", **named) for number in range(3)))
 

@@ -1,6 +1,7 @@
 """Plans move pods with resource claims: their devices are free on the fork, and others are given there."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -134,12 +135,15 @@ def of_group(template: str = "t") -> tuple[Cluster, Cluster]:
     """Two members on a broken node whose group has one claim, and a fork of their cluster."""
     group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "uid-train"}
     owner = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": "train"}
-    metadata = {"name": "team", "namespace": "default", "uid": "uid-team"}
+    metadata: dict[str, Any] = {"name": "team", "namespace": "default", "uid": "uid-team"}
     if template:
         metadata["ownerReferences"] = [{**owner, "uid": "uid-train", "controller": True}]
     status = {**an_allocation("bad", ["d0"], ()), "reservedFor": [group]}
     claim = a_claim("team", metadata=metadata, status=status)
     statuses = [{"name": "gpu", "resourceClaimName": "team"}] if template else []
+    listed: dict[str, Any] = {}
+    if template:
+        listed["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
     users = [
         a_user(
             name,
@@ -148,11 +152,7 @@ def of_group(template: str = "t") -> tuple[Cluster, Cluster]:
             owner=f"ReplicaSet/{name}",
             schedulingGroup={"podGroupName": "train"},
             status={"phase": "Running", "resourceClaimStatuses": statuses},
-            **(
-                {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}]}
-                if template
-                else {}
-            ),
+            **listed,
         )
         for name in ("p", "q")
     ]

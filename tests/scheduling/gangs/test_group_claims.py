@@ -220,7 +220,7 @@ async def test_devices_are_given_back_only_while_no_member_has_a_node(runs: int)
     async with sharing(*nodes, claim=claim) as scene:
         await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
         if runs:
-            listed = {"resourceClaims": [SHARED], "node": "full", "cpu": "100m", "first": 9}
+            listed: dict[str, Any] = {"resourceClaims": [SHARED], "node": "full", "cpu": "100m", "first": 9}
             statuses = [{"name": "gpu", "resourceClaimName": "train-gpu-x"}]
             await scene.pods(*core_members(1, status={"resourceClaimStatuses": statuses}, **listed))
         await scene.pods(*three())
