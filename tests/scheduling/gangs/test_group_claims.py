@@ -18,10 +18,11 @@ from plimsoll.cluster.watch_events import (
     PodDeleted,
     PodUpdated,
 )
-from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim
+from plimsoll.devices.bookings import Booking
+from plimsoll.model.kinds.resource_claim import Consumer, ResourceClaim, ResourceClaimStatus
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node
-from plimsoll.testing.fakes import DONE, FakeClaims
+from plimsoll.testing.fakes import DONE, FakeClaims, settled
 from scheduling.binding.devices import gpus
 from scheduling.gangs.gang_scene import GangScene, a_core_group, core_members
 
@@ -234,3 +235,47 @@ async def test_devices_are_given_back_only_while_no_member_has_a_node(runs: int)
         else:
             assert scene.binder.bound == {f"default/train-{number}": "free" for number in range(3)}
             assert the_claim(scene).status.reserved_for == (RESERVED,)
+
+
+async def test_a_device_that_another_scheduler_has_is_given_back_by_the_last_member() -> None:
+    """Its write came before ours. No member is bound, and none keeps the group's claim allocated."""
+    other = a_node("n0", cpu="8")
+    async with sharing(other, claim=made_for()) as scene:
+        theirs = a_claim("theirs", **allocated("n0", Consumer(resource="pods", name="x", uid="x")))
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        scene.claims.holds_back = True
+        scene.claims.before = lambda: scene.claims.put(theirs)
+        await scene.pods(*three())
+        for _ in range(10):
+            await scene.clock.advance(0.1)
+        written = scene.claims.claims["default/train-gpu-x"]
+        scene.claims.catch_up()
+        for _ in range(10):
+            await scene.clock.advance(0.1)
+
+        assert written.status.reserved_for == (RESERVED,)
+        assert scene.bound == []
+        assert scene.claims.claims["default/train-gpu-x"].status == ResourceClaimStatus()
+
+
+async def test_a_member_waits_while_the_claim_of_its_group_is_deallocated() -> None:
+    """Bound to what is being given back, it would have no devices."""
+    claim = made_for(**allocated("full", RESERVED))
+    async with sharing(a_node("full", cpu="8"), claim=claim) as scene:
+        devices = scene.wing.devices
+        pod, late = (scene.cache.info(each) for each in three()[:2])
+        await scene.see(ObjectAdded(a_core_group(resourceClaims=[SHARED])))
+        scene.claims.answers = [WriteResult(WriteOutcome.BUSY, "later")]
+        freeing = asyncio.ensure_future(devices.deallocate(the_claim(scene), pod))
+        await settled()
+        booking = Booking(the_claim(scene))
+        binding = asyncio.ensure_future(devices.bind(late, "full", (booking,), 60.0))
+        await settled()
+        early = binding.done()
+        await scene.clock.advance(1)
+        status = await binding
+
+        assert await freeing == ""
+        assert not early
+        assert status.message == "claim default/train-gpu-x got deallocated elsewhere in the meantime"
+        assert the_claim(scene).status == ResourceClaimStatus()
