@@ -10,7 +10,7 @@ import pytest
 from e2e.gangs import CORE, a_core_group, serves_core_groups
 from e2e.polls import eventually
 from e2e.test_devices import GROUP, devices_of, with_class, with_devices
-from e2e.test_moving_devices import with_template
+from e2e.test_moving_devices import problems, with_template
 
 if TYPE_CHECKING:
     from e2e.scene import Obj, Scene
@@ -59,6 +59,7 @@ async def test_a_gang_shares_one_claim_that_is_reserved_for_its_group(scene: Sce
     reserved = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train"}
     assert set(there) == {there[0]}
     assert devices_of(claim) == [f"{there[0]}/gpu-0"]
+    assert await problems(scene) == []
     assert claim["status"]["reservedFor"] == [{**reserved, "uid": group["metadata"]["uid"]}]
 
     path = f"{scene.path('pods')}/p0"

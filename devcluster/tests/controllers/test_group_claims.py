@@ -10,7 +10,7 @@ from roadstead.values.status_errors import StatusError
 from simulated_cluster import Simulation
 
 GROUPS, CLAIMS = "podgroups.scheduling.k8s.io", "resourceclaims.resource.k8s.io"
-TEMPLATES = "resourceclaimtemplates.resource.k8s.io"
+SLICES, TEMPLATES = "resourceslices.resource.k8s.io", "resourceclaimtemplates.resource.k8s.io"
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
 SHARED = {"name": "gpu", "resourceClaimTemplateName": "shared"}
 RESULT = {"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
@@ -125,6 +125,33 @@ def test_the_reservation_of_a_group_outlives_its_members_and_goes_with_it(cluste
     (again,) = claims(cluster)
     assert named(cluster, "a") == [again["metadata"]["name"]] != [claim["metadata"]["name"]]
     assert again.get("status", {}) == {}
+
+
+def test_a_claim_reserved_for_the_group_lets_its_members_start(cluster: Simulation) -> None:
+    """A kubelet takes the group's reservation for the member's; a taint on the device ends them all."""
+    cluster = cluster.with_kubelets()
+    cluster.nodes("n1", devices="1")
+    template(cluster)
+    made = group(cluster, SHARED)
+    pods = [member(cluster, name) for name in ("a", "b")]
+    for pod in pods:
+        cluster.bind(pod, "n1")
+    cluster.settle(2)
+    assert {cluster.status(name)["phase"] for name in ("a", "b")} == {"Pending"}
+
+    reserve(cluster, claims(cluster)[0], made)
+    cluster.settle(5)
+
+    assert {cluster.status(name)["phase"] for name in ("a", "b")} == {"Running"}
+
+    taint = {"key": "broken", "effect": "NoExecute"}
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0", "taints": [taint]}]
+    spec = {"driver": "gpu.example.com", "nodeName": "n1", "pool": pool, "devices": devices}
+    cluster.api.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    cluster.settle(60)
+    cluster.settle(60)
+    assert cluster.pods() == []
 
 
 @pytest.mark.parametrize(

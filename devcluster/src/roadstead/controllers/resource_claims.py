@@ -58,7 +58,7 @@ def is_reserved_for(claim: Obj, pod: Obj) -> bool:
     consumers = (claim.get("status") or {}).get("reservedFor") or ()
     group = group_of(pod)
     return any(
-        one.get("uid") == pod["metadata"]["uid"] or (_is_group(one) and one.get("name") == group)
+        one.get("uid") == pod["metadata"]["uid"] or (is_group(one) and one.get("name") == group)
         for one in consumers
     )
 
@@ -327,7 +327,7 @@ class ResourceClaimController:
             self._delete_of_finished(claim)
 
     def _is_used_by(self, namespace: str, consumer: Obj) -> bool:
-        if _is_group(consumer) and self._has_groups:
+        if is_group(consumer) and self._has_groups:
             group = self._context.find(POD_GROUPS, f"{namespace}/{consumer['name']}")
             return group is not None and group["metadata"]["uid"] == consumer["uid"]
         if not _is_pod(consumer):
@@ -384,7 +384,8 @@ def _made_claims(owner: Obj) -> dict[str, Obj]:
     return {one["name"]: one for one in (owner.get("status") or {}).get("resourceClaimStatuses") or ()}
 
 
-def _is_group(consumer: Obj) -> bool:
+def is_group(consumer: Obj) -> bool:
+    """Whether a consumer of a claim is a PodGroup."""
     return (consumer.get("apiGroup"), consumer.get("resource")) == (GROUP, "podgroups")
 
 
