@@ -317,7 +317,7 @@ class DeviceClaims:
             if known is None or known.uid != each.claim.uid:
                 continue
             user = attempt.users[place] = self._user(known, attempt.pod)
-            if not user.is_group and is_reserved_for(known, user):
+            if is_reserved_for(known, user):
                 attempt.written[place] = known
         return bool(attempt.written)
 
