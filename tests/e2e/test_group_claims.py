@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from cli.commands import say
 from e2e.gangs import CORE, a_core_group, serves_core_groups
 from e2e.polls import eventually
 from e2e.test_devices import GROUP, devices_of, with_class, with_devices
 from e2e.test_moving_devices import problems, with_template
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from e2e.scene import Obj, Scene
 
 pytestmark = pytest.mark.e2e
@@ -31,16 +34,14 @@ async def the_group(scene: Scene) -> Obj:
     return (await scene.speaker.request("GET", path)).accepted()
 
 
-async def test_a_gang_shares_one_claim_that_is_reserved_for_its_group(scene: Scene) -> None:
-    """One reservation for three pods. A member made again joins them; the group's end frees the device."""
+async def test_a_gang_shares_one_claim_that_is_reserved_for_its_group(scene: Scene, defined: Path) -> None:
+    """Members wait for it; it is reserved once. One made again joins them; the group's end frees the device."""
     if not await serves_core_groups(scene):
         pytest.skip("the API server does not serve scheduling.k8s.io/v1alpha2")
     nodes = [await scene.node(name, cpu="4") for name in ("a", "b")]
     await with_class(scene)
     for node in nodes:
         await with_devices(scene, node, 1)
-    exactly = {"deviceClassName": scene.name, "allocationMode": "ExactCount", "count": 1}
-    await with_template(scene, "shared", exactly)
     await scene.scheduling()
     await a_core_group(scene, "train", 3, resourceClaims=[SHARED])
     group = await the_group(scene)
@@ -53,6 +54,12 @@ async def test_a_gang_shares_one_claim_that_is_reserved_for_its_group(scene: Sce
     }
 
     await asyncio.gather(*(scene.pod(f"p{number}", **named) for number in range(3)))
+
+    words = ["explain", "pod", "p0", "-n", scene.name, "--kubeconfig", str(defined)]
+    said = await asyncio.to_thread(say, *words)
+    assert f'ResourceClaim "gpu" of PodGroup {scene.name}/train not created yet' in " ".join(said.out.split())
+    exactly = {"deviceClassName": scene.name, "allocationMode": "ExactCount", "count": 1}
+    await with_template(scene, "shared", exactly)
 
     there = await asyncio.gather(*(scene.until_bound(f"p{number}") for number in range(3)))
     (claim,) = await claims(scene)
