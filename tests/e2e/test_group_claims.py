@@ -35,7 +35,7 @@ async def the_group(scene: Scene) -> Obj:
 
 
 async def test_a_gang_shares_one_claim_that_is_reserved_for_its_group(scene: Scene, defined: Path) -> None:
-    """Members wait for it; it is reserved once. One made again joins them; the group's end frees the device."""
+    """Members wait for it; it is reserved once. One made again joins them; the group's end frees devices."""
     if not await serves_core_groups(scene):
         pytest.skip("the API server does not serve scheduling.k8s.io/v1alpha2")
     nodes = [await scene.node(name, cpu="4") for name in ("a", "b")]
