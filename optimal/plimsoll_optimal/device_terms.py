@@ -142,7 +142,7 @@ def _wanted(pod: PodInfo, cluster: Cluster, book: DeviceBook) -> tuple[WantedCla
     try:
         claims = [
             wanted_claim(claim, book.classes.get)
-            for claim in claims_wanted(replacement_of(pod, cluster), book)
+            for claim in claims_wanted(replacement_of(pod, cluster), book, cluster.objects.pod_groups)
             if not claim.is_allocated
         ]
         if resources := resources_of(pod.template, book):

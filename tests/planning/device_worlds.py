@@ -28,7 +28,7 @@ def a_user(name: str, node: str = "", *, claim: str = "", template: str = "", **
     else:
         asked = {"name": "gpu", "resourceClaimName": claim}
     owner = more.pop("owner", "ReplicaSet/web")
-    return a_pod(name, node=node, owner=owner, status=status, resourceClaims=[asked], **more)
+    return a_pod(name, node=node, owner=owner, status=status, **{"resourceClaims": [asked], **more})
 
 
 def a_made_claim(

@@ -1,6 +1,7 @@
 """Plans move pods with resource claims: their devices are free on the fork, and others are given there."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -128,6 +129,65 @@ def test_pods_that_share_a_claim_stay_together() -> None:
     assert found.moves == ()
     assert reasons(found)["p"] == "NotAll"
     assert "pod default/q must stay" in found.refused[0].refusal.message
+
+
+def of_group(template: str = "t") -> tuple[Cluster, Cluster]:
+    """Two members on a broken node whose group has one claim, and a fork of their cluster."""
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "uid-train"}
+    owner = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "name": "train"}
+    metadata: dict[str, Any] = {"name": "team", "namespace": "default", "uid": "uid-team"}
+    if template:
+        metadata["ownerReferences"] = [{**owner, "uid": "uid-train", "controller": True}]
+    status = {**an_allocation("bad", ["d0"], ()), "reservedFor": [group]}
+    claim = a_claim("team", metadata=metadata, status=status)
+    statuses = [{"name": "gpu", "resourceClaimName": "team"}] if template else []
+    listed: dict[str, Any] = {}
+    if template:
+        listed["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": template}]
+    users = [
+        a_user(
+            name,
+            "bad",
+            claim="team",
+            owner=f"ReplicaSet/{name}",
+            schedulingGroup={"podGroupName": "train"},
+            status={"phase": "Running", "resourceClaimStatuses": statuses},
+            **listed,
+        )
+        for name in ("p", "q")
+    ]
+    cluster = a_world({"bad": 1, "good": 1, "other": 1}, users, claim, bad=BROKEN)
+    return cluster, follow_devices(cluster.fork())
+
+
+@pytest.mark.parametrize("template", ["", "t"])
+def test_a_claim_of_a_group_keeps_its_members(template: str) -> None:
+    """Not even all of them together free its devices: the group does when it is deleted."""
+    cluster, fork = of_group(template)
+
+    found = the_plan(cluster)
+    for name in ("p", "q"):
+        fork.displace(f"uid-default-{name}")
+
+    assert found.moves == ()
+    assert reasons(found) == {"p": "SharedClaim", "q": "SharedClaim"}
+    assert found.refused[0].refusal.message == (
+        "ResourceClaim default/team keeps the pod on its node: it is reserved for PodGroup train, and its"
+        " devices are free only once the group is deleted"
+    )
+    assert taken(fork) == {"bad/d0": 1}
+
+
+def test_a_member_that_is_evicted_comes_back_to_the_devices_of_its_group() -> None:
+    """Its replacement will use the same claim, and no other one from the template."""
+    _, fork = of_group()
+    pod = fork.pods["uid-default-p"]
+
+    fork.displace(pod.uid)
+    fork.place(replacement_of(pod, fork, "bad"), "bad")
+
+    assert taken(fork) == {"bad/d0": 1}
+    assert fork.objects.ledger(DeviceBook).holds == {}
 
 
 def test_a_claim_that_something_unknown_uses_keeps_its_pods() -> None:

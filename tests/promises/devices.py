@@ -251,13 +251,20 @@ class DevicePromise:
         return ""
 
     def _users(self, claim: Obj) -> list[Obj]:
-        """Pods with a node that a claim is reserved for."""
+        """Pods with a node that a claim is reserved for, or their PodGroup."""
         namespace = claim["metadata"].get("namespace") or ""
         found = []
         for consumer in (claim.get("status") or {}).get("reservedFor") or ():
             pod = self._view.find("pods", namespace, consumer["name"])
-            if pod and pod["metadata"]["uid"] == consumer["uid"] and node_of(pod) and not is_over(pod):
-                found.append(pod)
+            pods = self._view.objects("pods") if consumer["resource"] == "podgroups" else [pod] if pod else []
+            found += [
+                each
+                for each in pods
+                if (each["metadata"].get("namespace") or "") == namespace
+                and _is_for(consumer, each)
+                and node_of(each)
+                and not is_over(each)
+            ]
         return found
 
     # -- bindings ----------------------------------------------------------------------------------------
@@ -275,7 +282,7 @@ class DevicePromise:
             if not self._is_reached(allocation, node):
                 yield f"its claim {name} is not allocated there"
             reserved = (claim.get("status") or {}).get("reservedFor") or ()
-            if all(each["uid"] != meta["uid"] for each in reserved):
+            if not any(_is_for(each, pod) for each in reserved):
                 yield f"its claim {name} is not reserved for it"
             own.append(claim)
         uids = {each["metadata"]["uid"] for each in own}
@@ -443,3 +450,10 @@ def _holds(requirement: Obj, value: str | None) -> bool:
         case "DoesNotExist":
             return value is None
     return False
+
+
+def _is_for(consumer: Obj, pod: Obj) -> bool:
+    """Whether a consumer of a claim is the pod, or the PodGroup of the core API that it names."""
+    if consumer["resource"] == "podgroups" and consumer.get("apiGroup") == "scheduling.k8s.io":
+        return bool(consumer["name"] == (pod["spec"].get("schedulingGroup") or {}).get("podGroupName"))
+    return bool(consumer["uid"] == pod["metadata"]["uid"])

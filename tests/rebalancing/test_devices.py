@@ -11,6 +11,7 @@ from planning.device_worlds import a_made_claim, a_user, an_allocation, the_defa
 from plimsoll.cluster.reservations import ReservationReason
 from plimsoll.cluster.watch_events import PodAdded, PodDeleted
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.holds import DeviceHold
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Snapshot
@@ -243,3 +244,16 @@ async def test_what_is_held_stays_held_while_the_former_pods_claim_is_released()
 
     assert held(scene) == {two.uid: ["bad/d0"]}
     assert (before, after, scene.book.awaits_devices(two.uid)) == (False, True, False)
+
+
+async def test_devices_of_a_group_s_claim_are_not_waited_for() -> None:
+    """They stay allocated though all of its pods have left."""
+    group = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "uid-train"}
+    status = {**an_allocation("bad", ["d0"], ()), "reservedFor": [group]}
+    scene = a_scene(a_claim("team", status=status), a_made_claim("two"), devices=0)
+    two = scene.cache.info(user("two", created=LATE))
+    allocation = book_of(scene).claims["default/team"].status.allocation
+    assert allocation is not None
+    book_of(scene).hold(DeviceHold(two.uid, 0, "bad", {"default/two-gpu": allocation}))
+
+    assert not scene.book.awaits_devices(two.uid)

@@ -11,6 +11,7 @@ from plimsoll.devices.bookings import Booking
 from plimsoll.devices.pod_devices import PodDevices
 from plimsoll.engine.decision import Evaluation
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.kinds.resource_claim import ResourceClaim
@@ -111,7 +112,7 @@ def given_back(expected: Mapping[str, Any], cluster: Cluster, got: Evaluation) -
     """What PostFilter takes back."""
     recorded, devices = expected.get("dra", {}), got.state.find(PodDevices)
     refused = [cluster.rows[node] for node, each in got.statuses.items() if each.plugin == "DynamicResources"]
-    unused = [] if devices is None else [each.key for each in devices.unused(refused)]
+    unused = [] if devices is None else [each.key for each in devices.unused(refused, Snapshot(cluster))]
     acceptable = recorded.get("deallocated", [])
     if bool(unused) != bool(acceptable) or not set(unused) <= set(acceptable):
         yield Difference("deallocated", acceptable, unused)

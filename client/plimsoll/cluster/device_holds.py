@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.fork_devices import MOST_STEPS, TIMEOUT_S, follow_devices
 from plimsoll.devices.holds import DeviceHold
+from plimsoll.devices.pod_claims import shared_keys
 from plimsoll.devices.pod_devices import held_for, needs_devices
 from plimsoll.framework import PodInfo, Snapshot
 from plimsoll.model.columns.cluster import Cluster
@@ -55,9 +56,8 @@ def _former(
 ) -> Mapping[str, AllocationResult]:
     """The devices that the pod's claims have now and will have lost."""
     found = {}
-    for each in pod.pod.spec.resource_claims:
-        key = f"{pod.namespace}/{each.resource_claim_name}"
-        claim = now.get(key) if each.resource_claim_name is not None else None
+    for key in shared_keys(pod.pod, now):
+        claim = now.get(key)
         if claim is None or claim.status.allocation is None:
             continue
         if key not in then or then[key].status.allocation != claim.status.allocation:

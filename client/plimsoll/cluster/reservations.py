@@ -218,14 +218,15 @@ class ReservationBook:
         if devices is None or hold is None:
             return False
         held = {device_of(each) for given in hold.given.values() for each in given.devices.results}
-        users = [
-            cluster.pods.get(user.uid)
+        leaving = [
+            # A group's devices stay allocated while it exists, whichever of its pods leave.
+            not user.is_group and ((pod := cluster.pods.get(user.uid)) is None or pod.is_terminating)
             for claim in devices.claims.values()
             if claim.status.allocation is not None
             and not held.isdisjoint(map(device_of, claim.status.allocation.devices.results))
             for user in claim.status.reserved_for
         ]
-        return bool(users) and all(each is None or each.is_terminating for each in users)
+        return bool(leaving) and all(leaving)
 
     def claimed(self) -> Cluster:
         """A fork of the cluster in which every reservation is placed as a pod; planners start from it."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, TypeVar
 from plimsoll.devices import cel
 from plimsoll.devices.extended_resources import ANNOTATION, classes_by_resource, is_left_over
 from plimsoll.devices.holds import DeviceHold
+from plimsoll.devices.pod_claims import shared_keys
 from plimsoll.devices.pools import PoolKey, node_key, pool_of
 from plimsoll.devices.pools.slices import Slices
 from plimsoll.devices.taken import Taken
@@ -205,8 +206,8 @@ class DeviceBook:
         return hold
 
     def open_to(self, pod: Pod) -> tuple[DeviceHold, ...]:
-        """Devices held for the pod itself, for pods of a lower priority, and for claims that it names."""
-        named = {f"{pod.namespace}/{each.resource_claim_name}" for each in pod.spec.resource_claims}
+        """Devices held for the pod itself, for pods of a lower priority, and for claims that it shares."""
+        named = set(shared_keys(pod, self.claims))
         found = []
         for each in self.holds.values():
             if each.uid == pod.uid or each.priority < pod.priority:

@@ -7,7 +7,7 @@ serves where nodes do not have them themselves.
 Axis letter: N nodes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from plimsoll.devices.pools import Pool
 from plimsoll.devices.requests import MissingClassError, wanted_claim
 from plimsoll.model.columns.columns import IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.pod_info import PodInfo
 
 
@@ -36,7 +37,7 @@ def device_places(pod: PodInfo, snapshot: Snapshot, rows: RowArray) -> NDArray[n
     book = snapshot.objects.known_ledger(DeviceBook)
     if book is None or not needs_devices(pod, book):
         return None
-    wanted: IntArray = np.full(len(rows), _of_claims(pod, book), dtype=np.int64)
+    wanted: IntArray = np.full(len(rows), _of_claims(pod, book, snapshot.objects.pod_groups), dtype=np.int64)
     places: NDArray[np.float64] = np.full(len(rows), np.inf)
     for name in resources_of(pod.template, book):
         amount, axis = pod.requests[name], snapshot.axis_of(name)
@@ -71,12 +72,12 @@ def own_requests(pods: Iterable[PodInfo], snapshot: Snapshot) -> list[IntArray]:
     return rows if len({*map(len, rows)}) < 2 else [snapshot.requests_row(each) for each in own]
 
 
-def _of_claims(pod: PodInfo, book: DeviceBook) -> int:
+def _of_claims(pod: PodInfo, book: DeviceBook, groups: Mapping[str, PodGroup]) -> int:
     """The fewest devices that the claims made for the pod need; administrative access needs none."""
     try:
         claims = [
             wanted_claim(claim, book.classes.get)
-            for claim in claims_wanted(pod, book)
+            for claim in claims_wanted(pod, book, groups)
             if not claim.is_allocated
             and claim.metadata.controller is not None
             and claim.metadata.controller.uid == pod.uid

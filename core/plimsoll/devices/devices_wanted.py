@@ -69,7 +69,9 @@ class DevicesWanted:
 def wanted_devices(pod: PodInfo, context: StrategyContext) -> DevicesWanted | None:
     """The devices that a pending pod wants; None if it wants none, or its claims are missing or allocated."""
     book = context.objects.known_ledger(DeviceBook)
-    devices = None if book is None or not book.is_served else pod_devices(pod, book)
+    devices = (
+        None if book is None or not book.is_served else pod_devices(pod, book, context.objects.pod_groups)
+    )
     if devices is None or any(claim.is_allocated for claim in devices.claims):
         return None
     try:

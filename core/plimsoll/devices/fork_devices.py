@@ -14,7 +14,7 @@ from weakref import ReferenceType, ref
 
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.holds import DeviceHold, are_free
-from plimsoll.devices.pod_claims import used_claims
+from plimsoll.devices.pod_claims import shared_keys, used_claims
 from plimsoll.devices.pod_devices import held_for, needs_devices
 from plimsoll.devices.search_limits import STEPS_A_SECOND
 from plimsoll.model.columns.cluster import Cluster
@@ -78,12 +78,11 @@ class ForkDevices(FollowsFork):
             self._left[pod.uid] = _Had(cluster.nodes[row].name, tuple(had))
 
     def ties(self, pod: PodInfo) -> tuple[ResourceClaim, ...]:
-        """Allocated claims that the pod names itself and that tie it to its node, by the pod's names."""
+        """Allocated claims that outlive the pod and tie it to its node: those it names, and its group's."""
         _, book = self._both()
         if book is None:
             return ()
-        names = (each.resource_claim_name for each in pod.pod.spec.resource_claims)
-        found = (book.claims.get(f"{pod.namespace}/{name}") for name in names if name is not None)
+        found = map(book.claims.get, shared_keys(pod.pod, book.claims))
         return tuple(claim for claim in found if claim is not None and _is_on_one_node(claim))
 
     def release(self, keys: Iterable[str]) -> tuple[ResourceClaim, ...]:
@@ -143,7 +142,7 @@ def _give(book: DeviceBook, pod: PodInfo, hold: DeviceHold) -> None:
     """Book a pod's devices: in its own claims, or as holds if these do not exist yet."""
     own = {claim.key for claim in used_claims(pod.pod, book.claims, None)}
     if pod.stands_in_for is not None:
-        own &= {f"{pod.namespace}/{each.resource_claim_name}" for each in pod.pod.spec.resource_claims}
+        own.intersection_update(shared_keys(pod.pod, book.claims))
     for key in sorted(own):
         allocation = book.claims[key].status.allocation or hold.given.get(key)
         if allocation is not None:

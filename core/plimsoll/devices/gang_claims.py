@@ -4,15 +4,17 @@ Axis letter: N nodes.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from plimsoll.devices.book import DeviceBook
+from plimsoll.devices.pod_claims import shared_keys
 from plimsoll.model.columns.cluster import PODS, Cluster
 from plimsoll.model.columns.columns import BoolArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
 from plimsoll.model.kinds.pod_info import PodInfo
+from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.selectors import NodeSelector, compile_node_matcher
 from plimsoll.toolkit.node_matching import matching_nodes
 
@@ -37,12 +39,14 @@ class GangClaims:
         self._tried: dict[str, list[NodeSelector]] = {}
         self._given: dict[str, NodeSelector | None] = {}
         self._turns = 1
+        self._claims: Mapping[str, ResourceClaim] = {}
         book = cluster.objects.known_ledger(DeviceBook)
         if book is None:
             return
+        self._claims = book.claims
         users: dict[str, list[PodInfo]] = {}
         for pod in members:
-            for key in _named(pod):
+            for key in self._shared(pod):
                 claim = book.claims.get(key)
                 if claim is not None and not claim.is_allocated:
                     users.setdefault(key, []).append(pod)
@@ -83,7 +87,7 @@ class GangClaims:
         """Whether these members may fit near other devices, which the next turn searches."""
         found = False
         for pod in refused:
-            for key in _named(pod):
+            for key in self._shared(pod):
                 reached = self._given.get(key)
                 tried = self._tried.setdefault(key, [])
                 if reached is not None and reached not in tried:
@@ -94,7 +98,7 @@ class GangClaims:
         return found and self._turns <= MOST_TURNS
 
     def _open(self, pod: PodInfo) -> Iterable[str]:
-        return (key for key in _named(pod) if key in self._users and key not in self._given)
+        return (key for key in self._shared(pod) if key in self._users and key not in self._given)
 
     def _has_room(self, pod: PodInfo, fork: Cluster) -> BoolArray:
         """Where all members that share a claim with this one have room, shape (N,), devices apart."""
@@ -114,8 +118,6 @@ class GangClaims:
         fits: BoolArray = np.all(free >= wanted[counts], axis=1)
         return fits
 
-
-def _named(pod: PodInfo) -> list[str]:
-    """Keys of the claims that a pod names itself."""
-    names = (each.resource_claim_name for each in pod.pod.spec.resource_claims)
-    return [f"{pod.namespace}/{name}" for name in names if name is not None]
+    def _shared(self, pod: PodInfo) -> tuple[str, ...]:
+        """Keys of the claims that the pod may share."""
+        return shared_keys(pod.pod, self._claims) if self._claims else ()

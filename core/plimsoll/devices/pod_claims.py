@@ -1,15 +1,27 @@
 """Finds the resource claims of a pod, and checks their owners and the preparation of their devices.
 
-Source: Kubernetes v1.36, ``plugins/dynamicresources/dynamicresources.go`` and ``resourceclaim/claim.go``.
+A claim that a pod lists exactly as its PodGroup of the core API does is the group's: members share it, and it
+is reserved for the group.
+
+Source: Kubernetes v1.36, ``plugins/dynamicresources/dynamicresources.go`` and
+``dynamic-resource-allocation/resourceclaim/resourceclaim.go``; KEP-5729.
 """
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from plimsoll.devices.search_limits import LONGEST_MESSAGE
+from plimsoll.model.gang_members import GangMembers
+from plimsoll.model.kinds.gang_marks import CORES
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.pod import Pod, PodResourceClaim
-from plimsoll.model.kinds.resource_claim import AllocatedDevice, AllocationResult, ResourceClaim
+from plimsoll.model.kinds.pod_group import CORE, PodGroup, core_key
+from plimsoll.model.kinds.resource_claim import (
+    AllocatedDevice,
+    AllocationResult,
+    Consumer,
+    ResourceClaim,
+)
 from plimsoll.model.shortened import shortened
 
 #: Alternatives are scored by their position: the first of eight scores most.
@@ -31,24 +43,29 @@ class ClaimProblem(Exception):
         super().__init__(shortened(message, LONGEST_MESSAGE))
 
 
-def claims_of(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:
+def claims_of(
+    pod: Pod, claims: Mapping[str, ResourceClaim], groups: Mapping[str, PodGroup]
+) -> tuple[ResourceClaim, ...]:
     """The claims of a pod, in order.
 
     Args:
         pod: The pod.
         claims: Claims by namespace and name.
+        groups: PodGroups by ``group_key``.
 
     Raises:
-        ClaimProblem: A claim is missing, is being deleted, or belongs to another pod.
+        ClaimProblem: A claim is missing, is being deleted, or belongs to another pod or group.
     """
     found = []
-    for written, name, claim in _written_claims(pod, claims):
+    for written, name, claim in _written_claims(pod, claims, groups):
         if claim.metadata.deletion_timestamp is not None:
             raise ClaimProblem(f'resourceclaim "{name}" is being deleted')
         if written.resource_claim_name is None and not is_owned(claim, pod):
-            raise ClaimProblem(
-                f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
-            )
+            if not _is_of_group(claim, pod):
+                raise ClaimProblem(
+                    f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
+                )
+            _check_group(claim, pod, groups)
         found.append(claim)
     return tuple(found)
 
@@ -57,7 +74,7 @@ def used_claims(
     pod: Pod, claims: Mapping[str, ResourceClaim], extended: ResourceClaim | None
 ) -> tuple[ResourceClaim, ...]:
     """The existing claims that a pod names, and the claim for its extended resources."""
-    names = (_name(pod, each, is_strict=False) for each in pod.spec.resource_claims)
+    names = (_name(pod, each) for each in pod.spec.resource_claims)
     found = (claims.get(f"{pod.namespace}/{name}") for name in names if name is not None)
     return tuple(claim for claim in (*found, extended) if claim is not None)
 
@@ -73,22 +90,70 @@ def own_devices(
     )
 
 
-def claims_in_stead(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[ResourceClaim, ...]:
+def shared_keys(pod: Pod, claims: Mapping[str, ResourceClaim]) -> tuple[str, ...]:
+    """Keys of the claims that outlive the pod and that others may use: those it names, and its group's."""
+    found = []
+    for written in pod.spec.resource_claims:
+        name = _name(pod, written)
+        claim = claims.get(f"{pod.namespace}/{name}")
+        is_named = written.resource_claim_name is not None
+        if name is not None and (is_named or (claim is not None and _is_of_group(claim, pod))):
+            found.append(f"{pod.namespace}/{name}")
+    return tuple(found)
+
+
+def user_of(claim: ResourceClaim, pod: Pod, groups: Mapping[str, PodGroup]) -> Consumer:
+    """For whom a claim of the pod is reserved: its PodGroup if that lists the claim as the pod does, or it.
+
+    Args:
+        claim: One of the pod's claims.
+        pod: The pod.
+        groups: PodGroups by ``group_key``.
+    """
+    group = groups.get(core_key(pod))
+    if group is not None and any(
+        written in group.spec.shared_claims
+        for written in pod.spec.resource_claims
+        if _name(pod, written) == claim.name
+    ):
+        return Consumer(api_group=CORE, resource="podgroups", name=group.name, uid=group.uid)
+    return Consumer(resource="pods", name=pod.name, uid=pod.uid)
+
+
+def given_up(pod: Pod, groups: Mapping[str, PodGroup], members: GangMembers) -> frozenset[str]:
+    """Uids of users without need while the pod has no node: it and, if no member is placed, its group.
+
+    Args:
+        pod: The pod.
+        groups: PodGroups by ``group_key``.
+        members: The placed pods by group.
+    """
+    key = core_key(pod)
+    group = groups.get(key)
+    if group is None or set(members.members.get((CORES, key), ())) - {pod.uid}:
+        return frozenset((pod.uid,))
+    return frozenset((pod.uid, group.uid))
+
+
+def claims_in_stead(
+    pod: Pod, claims: Mapping[str, ResourceClaim], groups: Mapping[str, PodGroup]
+) -> tuple[ResourceClaim, ...]:
     """The future claims of the pod for which this one stands in, in order.
 
-    Claims that the pod names itself stay; from each template another claim will be created, equal to that of
-    the pod whose shape it has. The template is not read: its spec is immutable.
+    Claims that the pod names itself stay, and those of its group; from each other template another claim will
+    be created, equal to that of the pod whose shape it has. The template is not read: its spec is immutable.
 
     Args:
         pod: The stand-in, with the names of the other pod's claims.
         claims: Claims by namespace and name.
+        groups: PodGroups by ``group_key``.
 
     Raises:
         ClaimProblem: One is missing, or a named one is being deleted.
     """
     found = []
-    for written, name, claim in _written_claims(pod, claims):
-        if written.resource_claim_name is None:
+    for written, name, claim in _written_claims(pod, claims, groups):
+        if written.resource_claim_name is None and not _is_of_group(claim, pod):
             metadata = ObjectMeta(name=name, namespace=pod.namespace, uid=f"{pod.uid}/{written.name}")
             found.append(ResourceClaim(metadata=metadata, spec=claim.spec))
             continue
@@ -104,8 +169,29 @@ def is_owned(claim: ResourceClaim, pod: Pod) -> bool:
     return owner is not None and owner.uid == pod.uid
 
 
+def _is_of_group(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether a PodGroup of the name that the pod has controls the claim."""
+    owner = claim.metadata.controller
+    return (
+        owner is not None
+        and owner.kind == "PodGroup"
+        and owner.api_version.startswith(f"{CORE}/")
+        and f"{CORE}/{claim.namespace}/{owner.name}" == core_key(pod)
+    )
+
+
+def _check_group(claim: ResourceClaim, pod: Pod, groups: Mapping[str, PodGroup]) -> None:
+    """Raise ClaimProblem if the claim was made for an earlier group of the same name."""
+    owner, group = claim.metadata.controller, groups.get(core_key(pod))
+    if owner is None or group is None or group.uid != owner.uid:
+        name = core_key(pod).removeprefix(f"{CORE}/")
+        raise ClaimProblem(
+            f"ResourceClaim {claim.key} was not created for PodGroup {name} (PodGroup is not owner)"
+        )
+
+
 def _written_claims(
-    pod: Pod, claims: Mapping[str, ResourceClaim]
+    pod: Pod, claims: Mapping[str, ResourceClaim], groups: Mapping[str, PodGroup]
 ) -> Iterator[tuple[PodResourceClaim, str, ResourceClaim]]:
     """For each claim that the pod needs: the pod's name for it, the claim's name, and the claim.
 
@@ -114,6 +200,13 @@ def _written_claims(
     """
     for written in pod.spec.resource_claims:
         name = _name(pod, written)
+        if name is None and _is_awaited(pod, written):
+            group = groups.get(core_key(pod))
+            if group is not None and written in group.spec.shared_claims:
+                raise ClaimProblem(
+                    f'pod "{pod.key}": ResourceClaim "{written.name}" of PodGroup {group.key} not created yet'
+                )
+            raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
         if name is None:
             continue
         claim = claims.get(f"{pod.namespace}/{name}")
@@ -122,16 +215,19 @@ def _written_claims(
         yield written, name, claim
 
 
-def _name(pod: Pod, written: PodResourceClaim, *, is_strict: bool = True) -> str | None:
-    """The name of the claim; None if no claim is needed."""
+def _is_awaited(pod: Pod, written: PodResourceClaim) -> bool:
+    """Whether the controller of claims has yet to say which claim this is."""
+    return all(made.name != written.name for made in pod.status.resource_claim_statuses)
+
+
+def _name(pod: Pod, written: PodResourceClaim) -> str | None:
+    """The name of the claim; None if none is needed, or it is not known yet."""
     if written.resource_claim_name is not None:
         return written.resource_claim_name
     for made in pod.status.resource_claim_statuses:
         if made.name == written.name:
             return made.resource_claim_name
-    if not is_strict:
-        return None
-    raise ClaimProblem(f'pod "{pod.key}": ResourceClaim not created yet')
+    return None
 
 
 def is_usable_by(claim: ResourceClaim, pod: Pod) -> bool:

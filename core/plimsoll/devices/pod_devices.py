@@ -5,7 +5,7 @@ Nodes are searched in groups: on some, devices serve an extended resource that o
 Axis letter: N nodes. Source: kube-scheduler v1.36, ``dynamicresources/dynamicresources.go``.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import blake2b
 from itertools import count
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from plimsoll.devices.pod_claims import (
     are_unavailable,
     claims_in_stead,
     claims_of,
-    is_usable_by,
+    given_up,
     points_of_allocated,
 )
 from plimsoll.devices.requests import MissingClassError, WantedClaim, wanted_claim
@@ -30,8 +30,10 @@ from plimsoll.devices.results import allocations
 from plimsoll.devices.selectors import is_selected
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
 from plimsoll.model.columns.snapshot import Snapshot
+from plimsoll.model.gang_members import GangMembers
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim
 from plimsoll.model.selectors import compile_node_matcher
@@ -95,13 +97,17 @@ class PodDevices:
         """Whether the pod needs no devices."""
         return not (self.claims or self._resources)
 
-    def unused(self, rows: Collection[int]) -> tuple[ResourceClaim, ...]:
-        """Claims that exclude the pod from one of these nodes, and that no other pod may use."""
+    def unused(self, rows: Collection[int], snapshot: Snapshot) -> tuple[ResourceClaim, ...]:
+        """Claims that exclude the pod from one of these nodes, and that no other pod may use.
+
+        A claim that is reserved for the pod's group counts while no member of the group has a node.
+        """
         asked = list(rows)
+        mine = given_up(self._pod, snapshot.objects.pod_groups, snapshot.index(GangMembers))
         claims = (
             self.claims[place] for place in sorted(self._unavailable) if self._unavailable[place][asked].any()
         )
-        return tuple(claim for claim in claims if is_usable_by(claim, self._pod))
+        return tuple(c for c in claims if all(user.uid in mine for user in c.status.reserved_for))
 
     def codes(
         self, snapshot: Snapshot, most_steps: int, timeout_s: float, only: int | None = None
@@ -309,19 +315,21 @@ def needs_devices(pod: PodInfo, book: DeviceBook) -> bool:
     return bool(pod.pod.spec.resource_claims) or bool(resources_of(pod.template, book))
 
 
-def claims_wanted(pod: PodInfo, book: DeviceBook) -> tuple[ResourceClaim, ...]:
+def claims_wanted(
+    pod: PodInfo, book: DeviceBook, groups: Mapping[str, PodGroup]
+) -> tuple[ResourceClaim, ...]:
     """The claims of a pod; for a stand-in, the claims that its pod will have.
 
     Raises:
         ClaimProblem: A claim cannot be used.
     """
-    return (claims_of if pod.stands_in_for is None else claims_in_stead)(pod.pod, book.claims)
+    return (claims_of if pod.stands_in_for is None else claims_in_stead)(pod.pod, book.claims, groups)
 
 
-def pod_devices(pod: PodInfo, book: DeviceBook) -> PodDevices | None:
+def pod_devices(pod: PodInfo, book: DeviceBook, groups: Mapping[str, PodGroup]) -> PodDevices | None:
     """The claims of a pod or of a stand-in; None without claims, or if they cannot be used."""
     try:
-        devices = PodDevices(pod.pod, claims_wanted(pod, book), resources_of(pod.template, book))
+        devices = PodDevices(pod.pod, claims_wanted(pod, book, groups), resources_of(pod.template, book))
     except ClaimProblem:
         return None
     return None if devices.is_empty else devices
@@ -339,7 +347,7 @@ def held_for(
         most_steps: Maximum number of steps of the search.
         timeout_s: Seconds that drivers have to prepare devices.
     """
-    devices = pod_devices(pod, snapshot.objects.ledger(DeviceBook))
+    devices = pod_devices(pod, snapshot.objects.ledger(DeviceBook), snapshot.objects.pod_groups)
     try:
         return None if devices is None else devices.held_on(snapshot, row, most_steps, timeout_s)
     except MissingClassError:

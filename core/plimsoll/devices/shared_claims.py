@@ -39,6 +39,8 @@ def together(candidates: Sequence[Candidate], fork: Cluster) -> SharedClaimGroup
             for user in claim.status.reserved_for:
                 if user.uid in found:
                     continue
+                if user.is_group:
+                    return Refusal("SharedClaim", _of_group(claim.key, user.name))
                 other = fork.pods.get(user.uid)
                 if other is None:
                     return _stays(claim.key, f"{user.resource}/{user.name}", "is not known to run on a node")
@@ -58,6 +60,13 @@ def _node_of(pod: PodInfo, fork: Cluster) -> str:
 
 def _reason(claim: str, pod: PodInfo) -> str:
     return f"it shares ResourceClaim {claim} with pod {pod.key}, which moves"
+
+
+def _of_group(claim: str, group: str) -> str:
+    return (
+        f"ResourceClaim {claim} keeps the pod on its node: it is reserved for PodGroup {group}, and its"
+        " devices are free only once the group is deleted"
+    )
 
 
 def _stays(claim: str, user: str, why: str) -> Refusal:

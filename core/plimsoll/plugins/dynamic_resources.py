@@ -145,7 +145,7 @@ class DynamicResources(
         if book is None or not book.is_served or not pod.pod.spec.resource_claims:
             return fwk.SUCCESS
         try:
-            claims = claims_of(pod.pod, book.claims)
+            claims = claims_of(pod.pod, book.claims, snapshot.objects.pod_groups)
         except ClaimProblem as problem:
             return fwk.unresolvable(str(problem))
         hold = book.holds.get(pod.uid)
@@ -190,7 +190,7 @@ class DynamicResources(
         if kind in self._prepared:
             return False
         try:
-            devices = pod_devices(pod, book)
+            devices = pod_devices(pod, book, snapshot.objects.pod_groups)
             if devices is not None and devices.search_part(snapshot, self._most_steps):
                 return True
         except MissingClassError:
@@ -212,7 +212,7 @@ class DynamicResources(
                 book.why_not_served if book and book.why_not_served else NOT_SERVED, no_node_helps=True
             )
         try:
-            claims = claims_wanted(pod, book)
+            claims = claims_wanted(pod, book, snapshot.objects.pod_groups)
             hold = book.holds.get(pod.uid)
             for claim in claims:
                 if hold is not None and hold.waits_for(claim):
@@ -270,7 +270,7 @@ class DynamicResources(
         # Other plugins' refusals come first, and another claim would not change them.
         unavailable = fwk.unresolvable(REASONS[UNAVAILABLE]).by(self.name)
         if unused := devices.unused(
-            [row for row, status in rejections.statuses.items() if status == unavailable]
+            [row for row, status in rejections.statuses.items() if status == unavailable], snapshot
         ):
             return fwk.Nomination(fwk.unschedulable(DEALLOCATED), deallocates=unused[0])
         if devices.left_over is not None:

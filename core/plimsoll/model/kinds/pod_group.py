@@ -2,13 +2,13 @@
 
 The core API's group is read into the form of ours, and adds to it where pods may run and how they may leave.
 Sources: scheduler-plugins' Coscheduling (ours); Kubernetes, ``scheduling.k8s.io`` v1alpha2 (1.36), v1alpha3
-and v1beta1 (1.37), KEP-4671, 5710, 5732, 6012 (of which only the name of the parent is read).
+and v1beta1 (1.37), KEP-4671, 5710, 5729, 5732, 6012 (of which only the name of the parent is read).
 """
 
 import msgspec
 
 from plimsoll.model.kinds.metadata import ApiObject, Int64
-from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod import Pod, PodResourceClaim
 from plimsoll.model.quantity import QuantityValue
 from plimsoll.model.read_only_dict import NO_ENTRIES
 
@@ -88,6 +88,11 @@ class PodGroupSpec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc
         """The name of the CompositePodGroup that the group is part of, "" for none."""
         return ""
 
+    @property
+    def shared_claims(self) -> tuple[PodResourceClaim, ...]:
+        """Claims on devices that are reserved for the group; a member lists those that it uses likewise."""
+        return ()
+
 
 class GangPolicy(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """All or nothing: the number of pods that a start needs."""
@@ -133,6 +138,7 @@ class CorePodGroupSpec(PodGroupSpec, frozen=True, kw_only=True, rename="camel", 
     priority: Int64 | None = None
     preemption_policy: str = ""
     parent_composite_pod_group_name: str = ""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
 
     def __post_init__(self) -> None:
         """Set the number of pods that a start needs."""
@@ -174,6 +180,11 @@ class CorePodGroupSpec(PodGroupSpec, frozen=True, kw_only=True, rename="camel", 
     def parent(self) -> str:
         """The name of the CompositePodGroup that the group is part of, "" for none."""
         return self.parent_composite_pod_group_name
+
+    @property
+    def shared_claims(self) -> tuple[PodResourceClaim, ...]:
+        """Claims on devices that are reserved for the group; a member lists those that it uses likewise."""
+        return self.resource_claims
 
 
 class GroupCondition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -10,6 +10,7 @@ import msgspec
 
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.pod import PodCondition, Toleration
+from plimsoll.model.kinds.pod_group import CORE
 from plimsoll.model.kinds.resource_slice import AmountText, DeviceSelector
 from plimsoll.model.read_only_dict import NO_ENTRIES
 from plimsoll.model.selectors import NodeSelector
@@ -104,12 +105,17 @@ class AllocationResult(
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False, omit_defaults=True):
-    """A user of a claim."""
+    """A user of a claim: a pod, or a PodGroup of the core API with all of its members."""
 
     api_group: str = ""
     resource: str = ""
     name: str = ""
     uid: str = ""
+
+    @property
+    def is_group(self) -> bool:
+        """Whether it is a PodGroup."""
+        return (self.api_group, self.resource) == (CORE, "podgroups")
 
 
 class AllocatedDeviceStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from roadstead.controllers.ownership import key_of
 from roadstead.controllers.pod_state import is_terminating, with_condition
-from roadstead.controllers.resource_claims import CLAIMS
+from roadstead.controllers.resource_claims import CLAIMS, is_group
+from roadstead.kinds.pod_groups import group_of
 from roadstead.schemas.timestamps import to_seconds
 from roadstead.values.label_selectors import tolerates
 
@@ -83,13 +84,21 @@ class DeviceTaintController:
             self._context.queue.add(self.reconcile, key, stay_s)
             return
         for consumer in (claim.get("status") or {}).get("reservedFor") or ():
-            pod = self._context.find("pods", f"{claim['metadata']['namespace']}/{consumer.get('name')}")
-            if pod is None or pod["metadata"]["uid"] != consumer.get("uid") or is_terminating(pod):
-                continue
-            if pod["spec"].get("nodeName"):
-                self._evict(pod)
-            else:
-                self._context.queue.add(self.reconcile, key, AGAIN_S)
+            for pod in self._pods_of(consumer, claim["metadata"]["namespace"]):
+                if is_terminating(pod):
+                    continue
+                if pod["spec"].get("nodeName"):
+                    self._evict(pod)
+                else:
+                    self._context.queue.add(self.reconcile, key, AGAIN_S)
+
+    def _pods_of(self, consumer: Obj, namespace: str) -> list[Obj]:
+        """The pods that a claim is reserved for: one, or those of a PodGroup."""
+        if is_group(consumer):
+            pods = self._context.api.list("pods", namespace)
+            return [pod for pod in pods if group_of(pod) == consumer.get("name")]
+        pod = self._context.find("pods", f"{namespace}/{consumer.get('name')}")
+        return [] if pod is None or pod["metadata"]["uid"] != consumer.get("uid") else [pod]
 
     def _taints(self, device: Device) -> list[Obj]:
         """The NoExecute taints of a device in the newest generation that has some."""

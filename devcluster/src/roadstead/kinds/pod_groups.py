@@ -1,7 +1,7 @@
 """Checks the PodGroups and Workloads of scheduling.k8s.io/v1alpha2, which are served if a cluster says so.
 
-The server then does as one with the gates GenericWorkload, TopologyAwareWorkloadScheduling and
-WorkloadAwarePreemption.
+The server then does as one with the gates GenericWorkload, TopologyAwareWorkloadScheduling,
+WorkloadAwarePreemption and DRAWorkloadResourceClaims.
 
 Source: Kubernetes v1.36 ``pkg/registry/scheduling``, ``staging/src/k8s.io/api/scheduling/v1alpha2`` and
 ``plugin/pkg/admission/priority``.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from roadstead.kinds.checks.fields import IMMUTABLE, invalid, one_of, required
+from roadstead.kinds.checks.fields import IMMUTABLE, duplicate, invalid, one_of, required
 from roadstead.kinds.checks.metadata import invalid_value, qualified_name_faults
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.values.resources import STATUS, Resource
@@ -31,6 +31,13 @@ RESOURCES = (
 )
 
 _POLICIES = ("basic", "gang")
+_SOURCES = ("resourceClaimName", "resourceClaimTemplateName")
+_MOST_CLAIMS = 4
+
+
+def group_of(pod: Obj) -> str:
+    """The name of the PodGroup that a pod names, "" for none."""
+    return str((pod["spec"].get("schedulingGroup") or {}).get("podGroupName") or "")
 
 
 class PodGroups(StatusKind):
@@ -74,6 +81,7 @@ class PodGroups(StatusKind):
             *policy_causes(spec["schedulingPolicy"], "spec.schedulingPolicy"),
             *one_of("spec.disruptionMode", spec["disruptionMode"], ("Pod", "PodGroup")),
             *_topology_causes(spec.get("schedulingConstraints") or {}, "spec.schedulingConstraints.topology"),
+            *_claims_causes(spec.get("resourceClaims") or [], "spec.resourceClaims"),
         ]
 
     def validate_update(self, new: Obj, old: Obj) -> list[Cause]:
@@ -126,4 +134,26 @@ def _topology_causes(constraints: Obj, at: str) -> list[Cause]:
         here = f"{at}[{index}].key"
         causes += [invalid_value(here, key, fault) for fault in qualified_name_faults(key) if key]
         causes += [] if key else [required(here)]
+    return causes
+
+
+def _claims_causes(claims: list[Obj], at: str) -> list[Cause]:
+    """At most four claims of different names, each with one source."""
+    causes: list[Cause] = []
+    if len(claims) > _MOST_CLAIMS:
+        much = f"Too many: {len(claims)}: must have at most {_MOST_CLAIMS} items"
+        causes.append(Cause(at, much, "FieldValueTooMany"))
+    names = [each.get("name", "") for each in claims]
+    words = ", ".join(f"`{name}`" for name in _SOURCES)
+    for index, each in enumerate(claims):
+        here = f"{at}[{index}]"
+        if not names[index]:
+            causes.append(required(f"{here}.name"))
+        elif names[index] in names[:index]:
+            causes.append(duplicate(here, names[index]))
+        given = [name for name in _SOURCES if each.get(name)]
+        if len(given) != 1:
+            shown = f"{{{', '.join(given)}}}" if given else ""
+            exactly = "exactly one" if given else "one"
+            causes.append(invalid_value(here, shown, f"must specify {exactly} of: {words}"))
     return causes

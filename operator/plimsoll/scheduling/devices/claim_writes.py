@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct
 
 from plimsoll.devices.bookings import Booking
-from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.resource_claim import (
     AllocationResult,
     Consumer,
@@ -60,15 +59,16 @@ class ClaimNotWritten(Exception):
 
 
 class ClaimWrite(Struct, frozen=True):
-    """Writes one claim for one pod.
+    """Writes one claim for one user.
 
     Attributes:
+        user: The pod, or its PodGroup if the claim is the group's.
         is_called_off: Whether the pod's binding was cancelled; then nothing more is sent.
     """
 
     writer: ClaimWriter
     clock: Clock
-    pod: Pod
+    user: Consumer
     is_called_off: Callable[[], bool]
 
     async def bound(self, booking: Booking, known: ResourceClaim) -> ResourceClaim:
@@ -113,7 +113,7 @@ class ClaimWrite(Struct, frozen=True):
         before = claim.status
         status = ResourceClaimStatus(
             allocation=before.allocation if ours is None else ours,
-            reserved_for=(*before.reserved_for, consumer_of(self.pod)),
+            reserved_for=(*before.reserved_for, self.user),
             devices=before.devices,
         )
         action = "add reservation to" if ours is None else "add allocation and reservation to"
@@ -163,7 +163,7 @@ class ClaimWrite(Struct, frozen=True):
 
     def _is_ours(self, claim: ResourceClaim, ours: AllocationResult | None) -> bool:
         """Whether the claim already has the intended state: written earlier, or the response was lost."""
-        if claim.status.allocation is None or not is_reserved_for(claim, self.pod):
+        if claim.status.allocation is None or not is_reserved_for(claim, self.user):
             return False
         return ours is None or _is_same(claim.status.allocation, ours)
 
@@ -175,14 +175,9 @@ class ClaimWrite(Struct, frozen=True):
         return msgspec.structs.replace(allocation, allocation_timestamp=now)
 
 
-def consumer_of(pod: Pod) -> Consumer:
-    """The pod as a consumer reference of claims."""
-    return Consumer(resource="pods", name=pod.name, uid=pod.uid)
-
-
-def is_reserved_for(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether the pod may use the claim."""
-    return any(each.uid == pod.uid for each in claim.status.reserved_for)
+def is_reserved_for(claim: ResourceClaim, user: Consumer) -> bool:
+    """Whether the user may use the claim."""
+    return any(each.uid == user.uid for each in claim.status.reserved_for)
 
 
 def _is_same(one: AllocationResult, other: AllocationResult) -> bool:

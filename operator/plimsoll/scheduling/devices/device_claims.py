@@ -21,10 +21,17 @@ from msgspec import Struct, field
 from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, ObjectUpdated, Synced, WatchEvent
 from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.bookings import Booking
-from plimsoll.devices.pod_claims import unprepared
+from plimsoll.devices.pod_claims import given_up, unprepared, user_of
 from plimsoll.framework import SUCCESS, ActionType, ClusterEvent, EventResource, PodInfo, Status, error
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.kinds.resource_claim import AllocationResult, ResourceClaim, ResourceClaimStatus
+from plimsoll.model.gang_members import GangMembers
+from plimsoll.model.kinds.pod_group import core_key
+from plimsoll.model.kinds.resource_claim import (
+    AllocationResult,
+    Consumer,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.events import EventRecorder
 from plimsoll.ports.observer import Observer
@@ -51,11 +58,13 @@ class _Attempt(Struct, eq=False):
     """The claim writes of one pod.
 
     Attributes:
+        users: The pod, or its group, by the index of the booking: whom the claim is reserved for.
         written: The claims as they were written, by the index of their booking.
         is_contested: Whether another scheduler has allocated one of the devices.
     """
 
     pod: PodInfo
+    users: dict[int, Consumer] = field(default_factory=dict)
     written: dict[int, ResourceClaim] = field(default_factory=dict)
     is_called_off: bool = False
     is_contested: bool = False
@@ -93,6 +102,7 @@ class DeviceClaims:
         self._changed = Signal()
         self._written: dict[str, int] = {}  #: resource versions of written claims in flight, by uid
         self._attempts: dict[str, _Attempt] = {}  #: by the pod's uid
+        self._freeing: list[str] = []  #: uids of claims that are being deallocated
         #: Tasks that undo bookings, by the pod's uid, while they run.
         self._undoing: WeakValueDictionary[str, asyncio.Task[None]] = WeakValueDictionary()
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -207,11 +217,11 @@ class DeviceClaims:
             await first_of(self._changed.wait(seen), self._clock.sleep(remaining_s))
 
     async def _write(self, attempt: _Attempt, bookings: Sequence[Booking]) -> Status:
-        write = ClaimWrite(self._writer, self._clock, attempt.pod.pod, lambda: attempt.is_called_off)
         if (undoing := self._undoing.get(attempt.pod.uid)) is not None:
             await asyncio.wait((undoing,))  # otherwise it would undo what is written now
         try:
             for place, booking in enumerate(bookings):
+                user = attempt.users[place] = self._user(booking.claim, attempt.pod)
                 known = await self._known(attempt, booking)
                 if booking.extended is not None:
                     known = await self._extended.created(attempt.pod.pod, booking.claim)
@@ -219,6 +229,9 @@ class DeviceClaims:
                     attempt.written[place] = known
                 elif known is None or known.uid != booking.claim.uid:
                     return error(f"claim {booking.claim.key} got deleted in the meantime")
+                elif gone := self._gone(user, attempt.pod):
+                    return error(gone)
+                write = ClaimWrite(self._writer, self._clock, user, lambda: attempt.is_called_off)
                 written = attempt.written[place] = await write.bound(booking, known)
                 if booking.allocation is not None:
                     self._await(written)
@@ -229,12 +242,13 @@ class DeviceClaims:
         return SUCCESS
 
     async def _known(self, attempt: _Attempt, booking: Booking) -> ResourceClaim | None:
-        """The claim as the watch has shown it; waits for a gang sibling that allocates it first."""
+        """The claim as the watch has shown it; waits for a gang sibling that allocates it or frees it."""
         book = self._cluster.objects.ledger(DeviceBook)
         while True:
             seen, known = self._changed.count, book.claims.get(booking.claim.key)
             is_shared = booking.allocation is None and known is not None and not known.is_allocated
-            if known is None or not is_shared or known.uid not in book.in_flight or attempt.is_called_off:
+            awaits_sibling = is_shared and known is not None and known.uid in book.in_flight
+            if attempt.is_called_off or not (awaits_sibling or booking.claim.uid in self._freeing):
                 return known
             await self._changed.wait(seen)
 
@@ -266,7 +280,9 @@ class DeviceClaims:
             if version_of(known) < version_of(written) or self.is_listing:
                 waiting = f"claim {written.key}: the watch has not shown what was written"
                 continue
-            if not is_reserved_for(known, attempt.pod.pod):
+            if gone := self._gone(attempt.users[place], attempt.pod):
+                return gone, ""
+            if not is_reserved_for(known, attempt.users[place]):
                 return f"claim {written.key} got deallocated elsewhere in the meantime", ""
             if rival := contested(book, known):
                 attempt.is_contested = True
@@ -298,7 +314,10 @@ class DeviceClaims:
         book = self._cluster.objects.ledger(DeviceBook)
         for place, each in enumerate(bookings):
             known = book.claims.get(each.claim.key)
-            if known is not None and known.uid == each.claim.uid and is_reserved_for(known, attempt.pod.pod):
+            if known is None or known.uid != each.claim.uid:
+                continue
+            user = attempt.users[place] = self._user(known, attempt.pod)
+            if is_reserved_for(known, user):
                 attempt.written[place] = known
         return bool(attempt.written)
 
@@ -314,7 +333,7 @@ class DeviceClaims:
                 self._say(f"deleting resource claim {claim.key}", await self._extended.deleted(claim))
             elif attempt.is_contested:
                 await self._deallocate(claim, attempt.pod)
-            else:
+            elif not attempt.users[place].is_group:  # other members may use it
                 await self._unreserve(claim, attempt.pod)
 
     def _rename_back(self, created: ResourceClaim) -> None:
@@ -328,13 +347,29 @@ class DeviceClaims:
 
         self._say(f"releasing resource claim {claim.key}", await retry(send, UNDOING, self._clock))
 
-    async def _deallocate(self, claim: ResourceClaim, pod: PodInfo | None) -> str:
-        """Deallocate a claim that no other pod has reserved; returns why that failed, or ""."""
+    def _user(self, claim: ResourceClaim, pod: PodInfo) -> Consumer:
+        """For whom a claim of the pod is reserved."""
+        return user_of(claim, pod.pod, self._cluster.objects.pod_groups)
+
+    def _gone(self, user: Consumer, pod: PodInfo) -> str:
+        """That the pod's group, the user of a claim, has gone or was made again; "" if not."""
+        group = self._cluster.objects.pod_groups.get(core_key(pod.pod)) if user.is_group else None
+        is_gone = user.is_group and (group is None or group.uid != user.uid)
+        return f"PodGroup {pod.namespace}/{user.name} got deleted in the meantime" if is_gone else ""
+
+    async def _deallocate(self, claim: ResourceClaim, pod: PodInfo) -> str:
+        """Deallocate a claim that no other pod has reserved; returns why that failed, or "".
+
+        A group's claim is deallocated while no other member has a node; members that get one meanwhile wait
+        for the outcome (:meth:`_known`).
+        """
         found = claim
 
         async def send() -> WriteResult:
             nonlocal found
-            others = [each for each in found.status.reserved_for if pod is None or each.uid != pod.uid]
+            groups, members = self._cluster.objects.pod_groups, self._cluster.index(GangMembers)
+            mine = given_up(pod.pod, groups, members)
+            others = [each for each in found.status.reserved_for if each.uid not in mine]
             if others or not found.is_allocated:
                 return WriteResult(WriteOutcome.DONE)
             answer = (await self._writer.write_status(found, ResourceClaimStatus())).result
@@ -344,7 +379,13 @@ class DeviceClaims:
                 answer = answer if read.result.verdict is not WriteOutcome.GONE else read.result
             return answer
 
-        return self._say(f"deallocating resource claim {claim.key}", await retry(send, UNDOING, self._clock))
+        self._freeing.append(claim.uid)
+        try:
+            answer = await retry(send, UNDOING, self._clock)
+        finally:
+            self._freeing.remove(claim.uid)
+            self._changed.notify()
+        return self._say(f"deallocating resource claim {claim.key}", answer)
 
     def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> Awaitable[str]:
         """Deallocate an unused claim that keeps the pod from every node; returns why that failed, or ""."""
