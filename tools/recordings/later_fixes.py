@@ -43,7 +43,7 @@ LATER_FIXES: Sequence[LaterFix] = (
         "1.36, after 1.36.2",
         (140434, 140435),
         "Shared counters are counted by driver and pool; before, by the pool's name, so that devices of "
-        "two drivers with pools of one name were refused beside each other, or given beyond their counters.",
+        "two drivers with pools of one name were refused together, or given beyond their counters.",
         "DynamicResources",
         ("devices/counters-of-two-drivers",),
     ),
