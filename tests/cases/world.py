@@ -406,6 +406,10 @@ class World:
             return WriteResult(WriteOutcome.GONE)
         self._happened.setdefault("preempted", []).append(victim.key)
         self._happened["preempted"].sort()
+        why = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        changed = copy.deepcopy(self._documents["Pod", victim.key])
+        changed["status"]["conditions"] = [*changed["status"].get("conditions", ()), why]
+        self.apply(changed)
         self._leave(victim)
         return DONE
 

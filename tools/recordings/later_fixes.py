@@ -40,6 +40,14 @@ LATER_FIXES: Sequence[LaterFix] = (
         ("scheduler/edge-dev-0016",),
     ),
     LaterFix(
+        "1.36, after 1.36.2",
+        (140434, 140435),
+        "Shared counters are counted by driver and pool; before, by the pool's name, so that devices of "
+        "two drivers with pools of one name were refused together, or given beyond their counters.",
+        "DynamicResources",
+        ("devices/counters-of-two-drivers",),
+    ),
+    LaterFix(
         "1.37",
         (139161,),
         "A pod with several required anti-affinity terms is tried again when a pod that one of them "

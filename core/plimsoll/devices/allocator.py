@@ -109,9 +109,9 @@ class Search:
         self._wanted: dict[tuple[int, str], Amounts] = {}  #: capacities by full name
         self._held: dict[DeviceID, list[int]] = {}
         self._shared: dict[DeviceID, dict[str, int]] = {}
-        #: counters that devices of this search consume, by the pool's name without the driver, as upstream
-        self._tally: dict[str, dict[tuple[str, str], int]] = {}
-        self._left: dict[str, dict[tuple[str, str], int]] = {}
+        #: counters that devices of this search consume, by pool
+        self._tally: dict[PoolKey, dict[tuple[str, str], int]] = {}
+        self._left: dict[PoolKey, dict[tuple[str, str], int]] = {}
 
     def run(self) -> Found | None:
         """The first solution; None without one.
@@ -364,7 +364,7 @@ class Search:
         ):
             return True
         pool = self._pool_of[PoolKey(device.id.driver, device.id.pool)]
-        tally = self._tally.setdefault(pool.key.name, {})
+        tally = self._tally.setdefault(pool.key, {})
         for counter, amount in device.consumes.items():
             tally[counter] = tally.get(counter, 0) + amount
         left = self._counters_left(pool)
@@ -374,13 +374,13 @@ class Search:
         return False
 
     def _return_counters(self, device: PooledDevice) -> None:
-        tally = self._tally[self._pool_of[PoolKey(device.id.driver, device.id.pool)].key.name]
+        tally = self._tally[PoolKey(device.id.driver, device.id.pool)]
         for counter, amount in device.consumes.items():
             tally[counter] -= amount
 
     def _counters_left(self, pool: Pool) -> Mapping[tuple[str, str], int]:
         """A pool's counters less the consumption of allocated devices."""
-        known = self._left.get(pool.key.name)
+        known = self._left.get(pool.key)
         if known is None:
             known = dict(pool.counters)
             for each in (*pool.devices, *pool.others):
@@ -388,5 +388,5 @@ class Search:
                     for counter, amount in each.consumes.items():
                         if counter in known:
                             known[counter] -= amount
-            self._left[pool.key.name] = known
+            self._left[pool.key] = known
         return known

@@ -18,8 +18,9 @@ Source: kube-scheduler v1.36, ``defaultpreemption/default_preemption.go`` and ``
 Differs: where a policy sets ``preemption.viaEviction``, a node whose victims are protected by their budget is
 no candidate, and the pod also waits for victims that terminate after a call of the Eviction API. Nodes where
 only the pods' requests matter are all tried simultaneously. The others follow in row order, instead of from a
-random one, until minCandidateNodes* are found. This plugin only names victims
-(``toolkit.scheduling.victims``).
+random one, until minCandidateNodes* are found. Pods of lower priority that are nominated to the node lose
+their nomination also where all victims are terminating already; kube-scheduler leaves it to them until their
+next attempt. This plugin only names victims (``toolkit.scheduling.victims``).
 """
 
 from collections.abc import Collection
