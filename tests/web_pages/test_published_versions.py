@@ -1,4 +1,4 @@
-"""A site of several versions: what lies where, and what a reader finds in the sidebar."""
+"""A site of several versions: its folders, and the list in the sidebar."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_list_is_in_the_order_of_versions(two: Path) -> None:
     assert not (folder / "0.9.0/cli").exists()
 
 
-def test_a_version_that_is_none_writes_nothing(tmp_path: Path) -> None:
+def test_what_is_not_a_version_writes_nothing(tmp_path: Path) -> None:
     """As ``..``, whose folder would be deleted."""
     site = a_site(tmp_path / "site")
     with pytest.raises(InvalidVersion):

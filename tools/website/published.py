@@ -1,8 +1,8 @@
-"""Puts a built site beside those of other releases: ``python -m website.published build/site FOLDER 0.2.0``.
+"""Adds a built site to those of other releases: ``python -m website.published build/site FOLDER 0.2.0``.
 
-``FOLDER/0.2.0/`` gets its pages. ``versions.json`` gets all versions, newest first; from it every page, older
-ones too, makes its list (``static/versions.js``). ``index.html`` leads to the newest release, or to the newest
-version where there is no release yet.
+``FOLDER/0.2.0/`` gets its pages. ``versions.json`` gets all versions, newest first; from it every page,
+older ones too, makes its list (``static/versions.js``). ``index.html`` leads to the newest release, or to the
+newest version where there is no release yet.
 """
 
 import json
@@ -35,7 +35,7 @@ def publish(site: Path, folder: Path, version: str) -> None:
     """Write a version's pages, in place of what lay there, and the list of all.
 
     Raises:
-        InvalidVersion: The version is none, as ``1.2.0`` would be.
+        InvalidVersion: The version is not one such as ``1.2.0``.
     """
     Version(version)
     shutil.rmtree(folder / version, ignore_errors=True)
