@@ -78,7 +78,7 @@ def test_the_release_is_made_by_targets() -> None:
     calls = {call for script in scripts(text) for call in calls_of_make(script)}
 
     assert calls == {
-        *(("target", name) for name in ("release", "setup", "image")),
+        *(("target", name) for name in ("release", "setup", "image", "site")),
         *(("variable", name) for name in ("VERSION", "ARGS", "IMAGE", "CONTENT")),
     }
 

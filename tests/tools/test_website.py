@@ -98,6 +98,17 @@ def test_links_are_adapted(pages: Path) -> None:
     assert "(../cli/plan.md#out)" in staged_text(pages, "SECURITY.md")
 
 
+def test_readers_are_not_told_how_a_page_is_written() -> None:
+    """Contributors read that in the repository."""
+    told = "make docs"
+    generated = [page for page in all_pages(ROOT) if f"`{told}`" in (ROOT / page).read_text(encoding="utf-8")]
+    staged = {page: staged_text(ROOT, page) for page in generated}
+
+    assert len(generated) > 20
+    assert [page for page, text in staged.items() if re.search(rf"[Ww]ritten\s+by\s+`{told}`", text)] == []
+    assert "the values of a map." in staged["docs/reference/kinds/podgroup.md"]
+
+
 def test_lists_become_tables_of_contents(pages: Path) -> None:
     """Those of the shelves, on the start page, and of a page with a folder."""
     start = staged_text(pages, START)

@@ -5,6 +5,7 @@ tests/e2e/test_live_page.py looks at the page of an operator that runs.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -481,3 +482,21 @@ def test_names_that_are_markup_are_inert(driver: Chrome) -> None:
         assert driver.find_elements(By.TAG_NAME, "img") == []
         assert logged(driver, "browser") == []
         assert f"/explain/pods/shop/{LONG}" in asked
+
+
+@needs_chromium
+@pytest.mark.parametrize("hour", range(20, 24))
+def test_an_hour_at_the_right_edge_stays_in_the_page(tmp_path: Path, hour: int) -> None:
+    """Else a phone scrolls sideways in the minutes after each full hour."""
+    root = Path(__file__).parents[2]
+    sheet = (root / "operator/plimsoll/app/memory/page/live.css").read_text(encoding="utf-8")
+    bars = "".join(f'<span data-at="{"02:00" if each == hour else ""}"></span>' for each in range(24))
+    page = tmp_path / "hours.html"
+    page.write_text(
+        f'<style>:root {{ --small: .8rem }} {sheet}</style><body><div class="slots">{bars}</div>',
+        encoding="utf-8",
+    )
+
+    with a_browser(width=390) as driver:
+        driver.get(page.as_uri())
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 390

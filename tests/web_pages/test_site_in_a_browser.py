@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from web_pages.browser import needs_chromium
 from website.conf import beginnings, reach, show_beginnings
-from website.judged import findings
+from website.judged import astray, findings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +30,18 @@ def test_a_picture_without_words_and_a_page_that_is_too_wide_are_found(tmp_path:
 
     assert found[0].startswith("a.html at 1440 px, light: image-alt: <img")
     assert "a.html scrolls sideways at 390 px" in found
+
+
+@needs_chromium
+def test_a_search_that_leads_astray_is_found(tmp_path: Path) -> None:
+    """Its question, what it finds, and what it should."""
+    results = '<ul class="search"><li><a href="a.html#x">A</a><p>t</p><li><a href="b.html">B</a><p>t</p></ul>'
+    (tmp_path / "search.html").write_text(f'<div id="search-results">{results}</div>', encoding="utf-8")
+
+    assert list(astray(tmp_path, {"is it a": "a.html"})) == []
+    (said,) = astray(tmp_path, {"is it b": "b.html"})
+    assert said.startswith("the search for 'is it b' finds ")
+    assert said.endswith("/a.html#x first, instead of b.html")
 
 
 def test_a_field_has_an_anchor_and_its_depth(tmp_path: Path) -> None:

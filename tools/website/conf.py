@@ -29,6 +29,7 @@ html_last_updated_fmt = None
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
 html_static_path = ["static"]
 html_css_files = ["narrow.css", "tokens.css"]
+html_js_files = [("versions.js", {"type": "module"})]
 
 #: A summary would be fetched from the page that was found, which a browser refuses to a page in a folder.
 #: What stands under a result instead is how its page begins (:func:`beginnings`).

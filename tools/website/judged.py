@@ -1,7 +1,8 @@
 """Lets axe judge pages of the built site in Chromium: ``python -m website.judged build/site``.
 
 A start page, a how-to, a field reference and search results, light and dark, at the width of a desk and of a
-phone. Fails for each finding that axe calls serious or critical, and for a page that scrolls sideways. Where
+phone. Fails for each finding that axe calls serious or critical, for a page that scrolls sideways, and for a
+question whose search leads astray. Where
 Chromium is not installed it says so and passes. With a second argument the folder gets a picture of each.
 """
 
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from urllib.parse import urlencode
 
 from selenium.webdriver import Chrome
 
@@ -29,6 +31,20 @@ PAGES = {
     "how-to": "how-to/drain-nodes.html",
     "fields": "reference/kinds/rebalancingrule.html",  # the largest one takes axe minutes
     "search": "search.html?q=why+was+my+pod+moved",
+}
+#: What readers ask, and where the first result leads.
+SOUGHT = {
+    "why was my pod moved": "everyday-questions.html#why-was-my-pod-moved",
+    "why is my pod pending": "everyday-questions.html#why-is-my-pod-pending",
+    "prometheus queries": "rebalancing/prometheus.html",
+    "what happens when the operator dies": "high-availability.html",
+    "exclude a namespace": "everyday-questions.html#how-do-i-exclude-a-namespace",
+    "exclude namespace": "everyday-questions.html",
+    "does it work with karpenter": "rebalancing/autoscalers.html",
+    "drain a node": "everyday-questions.html#what-if-i-drain-a-node",
+    "at night": "everyday-questions.html",
+    "uninstall": "install.html",
+    "gpu": "devices.html",
 }
 #: Widths of a desk and a phone, in pixels.
 WIDTHS = (1440, 390)
@@ -72,13 +88,23 @@ def findings(site: Path, pictures: Path | None = None, pages: Mapping[str, str] 
                     yield f"{path} scrolls sideways at {width} px"
 
 
+def astray(site: Path, sought: Mapping[str, str] = SOUGHT) -> Iterator[str]:
+    """A sentence for each question whose first result is another page or section."""
+    with a_browser() as driver:
+        for question, target in sought.items():
+            opened(driver, f"{site.resolve().as_uri()}/search.html?{urlencode({'q': question})}")
+            first = driver.find_element("css selector", "#search-results li a").get_attribute("href") or ""
+            if not first.startswith(f"{site.resolve().as_uri()}/{target}"):
+                yield f"the search for {question!r} finds {first} first, instead of {target}"
+
+
 def main(site: str, pictures: str = "") -> int:
     """Judge the pages; 1 for a finding."""
     if not (CHROMIUM and DRIVER):
         sys.stderr.write("axe did not judge the site, for chromium and chromium-driver are not installed\n")
         return 0
     try:
-        found = list(findings(Path(site), Path(pictures) if pictures else None))
+        found = [*astray(Path(site)), *findings(Path(site), Path(pictures) if pictures else None)]
     finally:
         end_browsers()
     for each in found:

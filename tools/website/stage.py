@@ -7,6 +7,7 @@ repository needs no directive of Sphinx and reads well by itself.
 from __future__ import annotations
 
 import posixpath
+import re
 import sys
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from website.pages import (
 )
 
 ROOT = Path(__file__).parents[2]
+#: For contributors, who read generated pages in the repository.
+WRITTEN = re.compile(r"Written\s+by\s+`make docs`\s+from\s[^:]+:\s+change\s+(?:that|those)\.\s?")
 PICTURES = (".svg", ".png", ".webp")
 
 
@@ -41,7 +44,7 @@ def staged_text(root: Path, page: str) -> str:
             if prose
             else line
         )
-    return "\n".join(lines) + _contents(root, page)
+    return WRITTEN.sub("", "\n".join(lines)) + _contents(root, page)
 
 
 def stage(root: Path, folder: Path) -> list[str]:
