@@ -7,6 +7,7 @@ import pytest
 from plimsoll.api.v1alpha1.annotations import APPROVED
 from plimsoll.cluster.reservations import FIRM
 from plimsoll.cluster.watch_events import PodAdded, PodUpdated
+from plimsoll.rebalancing.runs.plan_runner import PlanRunner
 from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import settled
 from rebalancing.scene import POLICY, Scene, a_policy, status_of, web
@@ -53,6 +54,34 @@ async def test_an_approved_move_holds_its_target_unless_it_is_a_forecast(
     assert scene.record["spec"].get("forecast", False) is is_forecast
     assert before == ({} if is_forecast else {"good": [(uid, FIRM)]})
     assert after == ({} if is_forecast else {"good": [("uid-default-web-3", 0)]})
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["under way", "over"])
+async def test_what_is_approved_while_a_run_plans_is_not_proposed_again(
+    monkeypatch: pytest.MonkeyPatch, is_over: bool
+) -> None:
+    """The plan has the same move, for it is of a moment before the answer."""
+    scene, made = Scene(), PlanRunner.make_apart
+
+    async def slowly(*args: Any) -> Any:
+        plan = await made(*args)
+        if not scene.evictor.evicted:
+            approve(scene)
+            await scene.clock.advance(2)
+            if is_over:
+                scene.gone(web(1, "bad"))
+                scene.tell(PodAdded(web(3, "good", created=LATE)))
+                await scene.clock.advance(2)
+        return plan
+
+    async with scene.running(a_policy("Approve")):
+        await scene.run()
+        await scene.clock.advance(60)
+        monkeypatch.setattr(PlanRunner, "make_apart", slowly)
+        await scene.run()
+
+    assert scene.evictor.evicted == ["web-1"]
+    assert len(scene.keeper.known) == 1
 
 
 async def test_an_approved_move_of_another_scheduler_is_a_forecast_to_the_end() -> None:

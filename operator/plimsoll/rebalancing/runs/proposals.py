@@ -99,8 +99,9 @@ class Proposals:
             for record in self.keeper.of_policy(totals.name)
             if record.spec.mode is Mode.APPROVE and record.status.reason == REJECTED
         }
+        moving = self._moving()
         for identity, group in wanted.items():
-            if identity in known or identity & rejected:
+            if identity in known or identity & rejected or any(move.pod.uid in moving for move in group):
                 continue
             if self.keeper.has_room(totals.name, totals.spec.records, len(group)):
                 await self.feeder.feed(group, totals.name, Mode.APPROVE, totals.cycle)
@@ -120,17 +121,22 @@ class Proposals:
 
     def _waiting(self, policy: str) -> list[list[MoveState]]:
         """A policy's proposals that are not being carried out, grouped by bundle."""
-        machine = self.executor.machine
         found: defaultdict[str, list[MoveState]] = defaultdict(list)
-        for state in machine.moves.values():
-            bundle = machine.bundles.get(state.bundle)
-            if (
-                state.stage is MoveStage.PROPOSED
-                and state.policy == policy
-                and (bundle is None or not bundle.due)
-            ):
+        for state in self.executor.machine.open.values():
+            if state.policy == policy and self._waits_for_a_person(state):
                 found[state.bundle].append(state)
         return list(found.values())
+
+    def _moving(self) -> set[str]:
+        """Uids of pods whose moves are carried out or done: people may have answered while the run planned."""
+        machine = self.executor.machine
+        under_way = (each for each in machine.open.values() if not self._waits_for_a_person(each))
+        gone = (each for each in machine.moves.values() if each.pod_gone)
+        return {each.pod_uid for each in (*under_way, *gone)}
+
+    def _waits_for_a_person(self, state: MoveState) -> bool:
+        bundle = self.executor.machine.bundles.get(state.bundle)
+        return state.stage is MoveStage.PROPOSED and (bundle is None or not bundle.due)
 
 
 def _is_complete(group: Sequence[MoveState]) -> bool:
