@@ -128,7 +128,7 @@ class Proposals:
         return list(found.values())
 
     def _moving(self) -> set[str]:
-        """Uids of pods whose moves are carried out or done: people may have answered while the run planned."""
+        """Uids of pods whose moves are carried out or done; people may answer while a run plans."""
         machine = self.executor.machine
         under_way = (each for each in machine.open.values() if not self._waits_for_a_person(each))
         gone = (each for each in machine.moves.values() if each.pod_gone)
