@@ -175,19 +175,7 @@ class ResourceClaimController:
         group = self._context.find(POD_GROUPS, key)
         if group is None or is_terminating(group):
             return
-        made: dict[str, Obj] = {}
-        known = _made_claims(group)
-        try:
-            for one in group["spec"].get("resourceClaims") or ():
-                if name := self._made(group, one, known.get(one["name"])):
-                    made[one["name"]] = {"name": one["name"], "resourceClaimName": name}
-        except StatusError as error:
-            message = f"PodGroupResourceClaim {one['name']}: {error}"
-            self._context.events.record(COMPONENT, group, "FailedResourceClaimCreation", message, "Warning")
-            raise
-        finally:
-            if made:
-                self._report(POD_GROUPS, group, {**known, **made})
+        self._make_all(POD_GROUPS, group, "PodGroupResourceClaim")
 
     def _awaits_group(self, pod: Obj) -> bool:
         """Whether the PodGroup that a pod names does not exist: it might list the pod's claims."""
@@ -213,21 +201,25 @@ class ResourceClaimController:
         pod = self._context.find("pods", key)
         if pod is None or is_terminating(pod) or is_finished(pod) or self._awaits_group(pod):
             return
-        known = _made_claims(pod)
+        self._make_all("pods", pod, "PodResourceClaim")
+        if pod["spec"].get("nodeName"):
+            self._reserve(key)
+
+    def _make_all(self, resource: str, owner: Obj, called: str) -> None:
+        """Create the claims of a pod or group that are missing, and report those made, also if one fails."""
+        known = _made_claims(owner)
         made: dict[str, Obj] = {}
         try:
-            for one in pod["spec"].get("resourceClaims") or ():
-                if name := self._made(pod, one, known.get(one["name"])):
+            for one in owner["spec"].get("resourceClaims") or ():
+                if name := self._made(owner, one, known.get(one["name"])):
                     made[one["name"]] = {"name": one["name"], "resourceClaimName": name}
         except StatusError as error:
-            message = f"PodResourceClaim {one['name']}: {error}"
-            self._context.events.record(COMPONENT, pod, "FailedResourceClaimCreation", message, "Warning")
+            message = f"{called} {one['name']}: {error}"
+            self._context.events.record(COMPONENT, owner, "FailedResourceClaimCreation", message, "Warning")
             raise
         finally:
             if made:
-                self._report("pods", pod, {**known, **made})
-        if pod["spec"].get("nodeName"):
-            self._reserve(key)
+                self._report(resource, owner, {**known, **made})
 
     def _made(self, owner: Obj, wanted: Obj, known: Obj | None) -> str:
         """The name of a claim that is missing in the status of a pod or group, "" if nothing is to do."""
