@@ -20,6 +20,7 @@ from plimsoll.model.kinds.resource_claim import (
 from plimsoll.model.kinds.resource_slice import DeviceClass, DeviceSelector, DeviceTaint
 from plimsoll.model.read_once import ReadOnce
 from plimsoll.model.shortened import shortened
+from plimsoll.model.taints import HARD_EFFECTS, tolerates
 
 #: Maximum number of devices of a claim.
 MOST_DEVICES = 32
@@ -27,9 +28,6 @@ MOST_DEVICES = 32
 #: ``allocationMode`` of requests for all matching devices.
 ALL = "All"
 MODES = (ALL, "ExactCount")
-
-#: Effects of taints that keep devices from being allocated.
-KEEPING_AWAY = frozenset(("NoSchedule", "NoExecute"))
 
 
 class Expression(Struct, frozen=True):
@@ -86,7 +84,7 @@ class WantedDevices(Struct, frozen=True, eq=False):
     def tolerates(self, taints: Sequence[DeviceTaint]) -> bool:
         """Whether it tolerates all taints that keep a device from being allocated."""
         return all(
-            taint.effect not in KEEPING_AWAY or any(_covers(each, taint) for each in self.tolerations)
+            taint.effect not in HARD_EFFECTS or any(tolerates(each, taint) for each in self.tolerations)
             for taint in taints
         )
 
@@ -188,16 +186,6 @@ def _wanted(
         asked.tolerations,
         _capacity_of(asked.capacity.requests),
     )
-
-
-def _covers(toleration: Toleration, taint: DeviceTaint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
 def _fault(asked: ExactDeviceRequest, name: str) -> str:

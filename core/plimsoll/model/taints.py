@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from plimsoll.model.kinds.node import Node, Taint
 from plimsoll.model.kinds.pod import Toleration
+from plimsoll.model.kinds.resource_slice import DeviceTaint
 from plimsoll.model.selectors import int64
 
 NO_SCHEDULE = "NoSchedule"
@@ -20,10 +21,11 @@ UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect=NO_SC
 """What ``spec.unschedulable`` of a node amounts to."""
 
 
-def tolerates(toleration: Toleration, taint: Taint, *, numeric: bool = False) -> bool:
-    """Whether the toleration covers the taint; an empty key or effect covers every key or effect.
+def tolerates(toleration: Toleration, taint: Taint | DeviceTaint, *, numeric: bool = False) -> bool:
+    """Whether the toleration covers the taint of a node or device.
 
-    The operators ``Gt`` and ``Lt`` count only where ``numeric`` is true (descheduler's rule).
+    An empty key or effect covers every key or effect. The operators ``Gt`` and ``Lt`` count only where
+    ``numeric`` is true (descheduler's rule).
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
