@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
+from plimsoll.engine.profile import MULTI_POINT, Enabled, PluginSet, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.owned_group import NOT_YET
@@ -339,3 +339,40 @@ def replace_phase(pod: Pod, phase: str) -> Pod:
 
 TestOffline = Offline.TestCase
 TestOffline.settings = settings(stateful_step_count=15, suppress_health_check=list(HealthCheck))
+
+
+def in_queue(name: str, queue: str, cpu: str = "1", node: str = "") -> Pod:
+    return a_pod(name, cpu=cpu, node=node, labels={"plimsoll.dev/queue": queue})
+
+
+def test_waiting_pods_count_in_what_queues_deserve_until_they_have_a_place_or_leave() -> None:
+    """Of 8 cpu, a has 5 and b 3: b's fourth takes one of a's, but not while c waits for 8 and 8/3 are b's."""
+    sharing = {"queues": [{"name": each} for each in "abc"], "reclaim": "AboveDeserved"}
+    config = ProfileConfig(
+        "default-scheduler",
+        policy="ours",
+        plugins={MULTI_POINT: PluginSet(enabled=(Enabled("FairShare"),))},
+        args={"FairShare": sharing},
+    )
+    schedulers = Schedulers(
+        {"default-scheduler": build_profile(config, REGISTRY, ENABLED)}, Forecasts(default=ASSUMED), {}
+    )
+    placed = [in_queue(f"a{at}", "a", node="n") for at in range(5)]
+    placed += [in_queue(f"b{at}", "b", node="n") for at in range(3)]
+    world = OfflineCluster(a_cluster([a_node("n", cpu="8")], placed), schedulers, ())
+    fourth, large = (world.fork.templates.info(in_queue(*each)) for each in (("b9", "b"), ("c9", "c", "8")))
+
+    def victims() -> int:
+        nomination = world.attempt(fourth).nomination
+        return 0 if nomination is None else len(nomination.victims)
+
+    world.add(fourth)
+    found = [victims()]
+    world.add(large)
+    found.append(victims())
+    world.remove(large.uid)
+    found.append(victims())
+    world.add(large)
+    found.append(victims())
+
+    assert found == [1, 0, 1, 0]

@@ -103,3 +103,20 @@ def test_a_cluster_without_queues_says_where_they_are_written() -> None:
 )
 def test_what_is_not_deserved_is_borrowed(used: Any, deserved: Any, borrowed: Any) -> None:
     assert QueueAccount("web", "", used, {}, {}, {}, deserved, 0.0).borrowed == borrowed
+
+
+@pytest.mark.parametrize(("waits", "victims"), [(False, 1), (True, 0)])
+def test_an_answer_counts_what_other_queues_wait_for(waits: bool, victims: int) -> None:
+    """Of 8 cpu, web has 5 and notes 3: a fourth is below notes' 4, and above 8/3 if train waits for 8 too."""
+    queues = [{"name": each} for each in ("web", "notes", "train")]
+    pods = [in_queue(f"web-{at}", "web", "ab"[at % 2]) for at in range(5)]
+    pods += [in_queue(f"notes-{at}", "notes", "ab"[(at + 1) % 2]) for at in range(3)]
+    pods += [in_queue("notes-9", "notes")]
+    pods += [in_queue("train-9", "train", cpu="8")] * waits
+    state = state_of(*pods, queues=queues)
+
+    found = explain_pod(state, "shop", "notes-9").pending
+
+    assert found is not None
+    assert found.preemption is not None
+    assert len(found.preemption.victims) == victims

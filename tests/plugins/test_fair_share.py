@@ -99,6 +99,31 @@ def test_a_gang_is_measured_as_a_whole() -> None:
     assert "1 lack a node: 0/1 nodes are available: queue a has no capability" in decision.message(0)
 
 
+def test_a_member_that_has_its_place_no_longer_adds_to_what_its_queue_waits_for() -> None:
+    """Of 8 cpus b deserves the 2 that its gang requests, a and c 3 each: c has 3, and gives nothing.
+
+    Counted twice, the first member would raise b to 8/3 and lower c to it, which could give 250m.
+    """
+    pods = [in_queue(f"a{at}", "a", node="n0") for at in range(5)]
+    pods += [in_queue(f"c{at}", "c", cpu="250m", node="n1") for at in range(12)]
+    cluster = a_cluster([a_node("n0", cpu="5"), a_node("n1", cpu="3")], pods)
+    queues = ({"name": each} for each in "abc")
+    scheduler, _ = sharing(cluster, *queues, reclaim="AboveDeserved")
+    demand = cluster.index(WaitingDemand)
+    for each in (in_queue("a9", "a", cpu="8"), in_queue("c9", "c", cpu="8")):
+        demand.set(cluster.templates.info(each), is_placed=False)
+    gang = []
+    for at, cpu in enumerate(("1750m", "250m")):
+        member = in_queue(f"b{at}", "b", cpu=cpu, nodeSelector={"kubernetes.io/hostname": f"n{at}"})
+        gang.append((cluster.templates.info(member), scheduler))
+        demand.set(gang[-1][0], is_placed=False)
+
+    decision = place_together(gang, cluster, 2, is_preempting=True)
+
+    assert not decision.is_feasible
+    assert demand.sums["s", "b"] == {"cpu": 2000}, "what a fork places waits on"
+
+
 def test_a_queue_below_what_it_deserves_takes_it_back() -> None:
     """A and b deserve two cpus each; b has all four and gives one, the least important."""
     cluster = crowded()

@@ -1,6 +1,6 @@
 """Explains queues of fair shares: their requests and shares, and the queue of one pod."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 
 from pydantic import Field
 
@@ -10,9 +10,9 @@ from plimsoll.framework import PodInfo, Snapshot
 from plimsoll.inspection.placement.fit import pending_pods
 from plimsoll.inspection.state import ClusterState
 from plimsoll.model.amounts import amount_text
-from plimsoll.model.columns.queue_usage import queue_key
+from plimsoll.model.columns.queue_usage import WaitingDemand
 from plimsoll.model.counted import agreeing, counted
-from plimsoll.toolkit.scheduling.fair_shares import Amounts, FairQueues, QueueAccount, QueueKey, added
+from plimsoll.toolkit.scheduling.fair_shares import QueueAccount, fair_queues
 
 #: Number of queues that a sentence names.
 SHOWN = 3
@@ -75,7 +75,7 @@ def queue_shares(state: ClusterState, resource: str = "cpu") -> QueueShares:
 
 def explain_queue(state: ClusterState, pod: PodInfo, scheduler: ProfileScheduler) -> QueueExplanation | None:
     """The queue of a pod; None if its policy has none."""
-    fair = _fair_queues(scheduler)
+    fair = fair_queues(scheduler.profile.plugins)
     if fair is None:
         return None
     shares = {each.queue: each for each in _shares(state, pod.pod.spec.scheduler_name, scheduler)}
@@ -109,17 +109,13 @@ def queue_sentences(found: QueueExplanation, pod: PodInfo | None = None) -> list
 
 
 def _shares(state: ClusterState, name: str, scheduler: ProfileScheduler) -> list[QueueShare]:
-    fair = _fair_queues(scheduler)
+    fair = fair_queues(scheduler.profile.plugins)
     if fair is None:
         return []
     ours = [pod for pod in pending_pods(state) if pod.pod.spec.scheduler_name == name]
-    waiting: defaultdict[QueueKey, Amounts] = defaultdict(dict)
-    for pod in ours:
-        if not pod.pod.spec.scheduling_gates:
-            added(waiting[queue_key(pod)], pod.requests)
     placed = (pod for pod in state.cluster.pods.values() if pod.pod.spec.scheduler_name == name)
     pods, pending = Counter(map(fair.queue_of, placed)), Counter(map(fair.queue_of, ours))
-    accounts = fair.accounts(name, Snapshot(state.cluster), waiting)
+    accounts = fair.accounts(name, Snapshot(state.cluster), state.cluster.index(WaitingDemand).sums)
     return [_share(name, each, pods[each.name], pending[each.name]) for each in accounts]
 
 
@@ -148,10 +144,6 @@ def _before(path: list[QueueShare], shares: dict[str, QueueShare]) -> list[str]:
         if first:
             return [queue for _, queue in sorted(first)]
     return []
-
-
-def _fair_queues(scheduler: ProfileScheduler) -> FairQueues | None:
-    return next((each for each in scheduler.profile.plugins if isinstance(each, FairQueues)), None)
 
 
 def _summary(found: list[QueueShare], resource: str) -> str:

@@ -33,7 +33,7 @@ from plimsoll.inspection.still_time import StillClock
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.columns import PodIndex
 from plimsoll.model.columns.pod_counts import PodCounts
-from plimsoll.model.columns.queue_usage import ReclaimTimes
+from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand, asks_for_room
 from plimsoll.model.columns.term_counts import TermCounts
 from plimsoll.model.errors import PlimsollError
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
@@ -64,6 +64,7 @@ from plimsoll.records.history import (
 from plimsoll.records.record import Record
 from plimsoll.snapshots.content import DEPLOYMENTS, SnapshotContent
 from plimsoll.timing.timer import Timer
+from plimsoll.toolkit.scheduling.fair_shares import fair_queues
 
 #: What plans read of the pods: what their forks begin with, and what plugins would count in each of them.
 COUNTED: tuple[type[PodIndex], ...] = (*KEPT, PodCounts, TermCounts)
@@ -146,6 +147,7 @@ class ClusterState:
         self._judge(policies)
         self.book = ReservationBook(objects.cache, Timer(StillClock(self.now), Observer()))
         self.cluster.index(ReclaimTimes).now = self.now
+        self._count_demand()
         self._reserve()
 
     @classmethod
@@ -392,6 +394,16 @@ class ClusterState:
         )
 
     # -- reservations --------------------------------------------------------------------------------
+
+    def _count_demand(self) -> None:
+        """Count the demand of waiting pods where a profile divides shares by it, as the operator does."""
+        if self.cluster.has_index(WaitingDemand):
+            return  # by another view of the same cluster
+        if any(fair_queues(each.plugins) is not None for each in self.profiles.values()):
+            demand = self.cluster.index(WaitingDemand)
+            for pod in self.objects.pending.infos():
+                if asks_for_room(pod.pod):
+                    demand.set(pod, is_placed=False)
 
     def _reserve(self) -> None:
         """Reserve room for nominated pods, and the targets of open moves."""

@@ -25,12 +25,13 @@ from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import Choose, ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.queue_usage import ReclaimTimes
+from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand, asks_for_room
 from plimsoll.model.kinds.owned_group import NOT_YET, key_of, owner_key, title_of, without_object
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, PodStatus
 from plimsoll.model.kinds.pod_group import PodGroup, resource_of
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.planning.fork_schedulers import placing
+from plimsoll.toolkit.scheduling.fair_shares import fair_queues
 
 #: kube-scheduler's message for pods with scheduling gates.
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
@@ -127,6 +128,8 @@ class OfflineCluster:
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
         #: what was refused, with the state of the cluster at that time
         self._refused: dict[_Shape, tuple[_Shape, Decision]] = {}
+        divides = any(fair_queues(each.plugins) is not None for each in schedulers.profiles.values())
+        self._demand = fork.index(WaitingDemand) if divides else None  #: what queues deserve depends on it
 
     # -- pods come and go ------------------------------------------------------------------------------------
 
@@ -135,6 +138,8 @@ class OfflineCluster:
         self._arrived += 1
         self._arrivals[pod.uid] = (_created(pod) if self.now is None else self.now, self._arrived)
         self.waiting[pod.uid] = pod
+        if self._demand is not None and asks_for_room(pod.pod):
+            self._demand.set(pod, is_placed=False)
 
     def remove(self, uid: str) -> PodInfo | None:
         """Remove a pod; returns it as it was, None if it is not present."""
@@ -142,6 +147,8 @@ class OfflineCluster:
         self.refusals.pop(uid, None)
         placed = self.fork.displace(uid)
         self._freed += placed is not None
+        if self._demand is not None:
+            self._demand.drop(uid)
         return placed or self.waiting.pop(uid, None) or self.ended.pop(uid, None)
 
     def since(self, uid: str) -> float:

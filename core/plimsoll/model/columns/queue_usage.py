@@ -7,6 +7,7 @@ without it.
 from collections.abc import Mapping
 
 from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.names import PodUid
 
@@ -162,7 +163,13 @@ class WaitingDemand(PodIndex):
         added(self.sums.setdefault(queue_key(pod), {}), pod.requests, sign)
 
     def fork(self) -> "WaitingDemand":
-        """The sums of the parent: pods that are placed on a fork still wait."""
+        """A copy: pods that are placed on the fork wait there no longer."""
         twin = WaitingDemand()
-        twin.sums = self.sums
+        twin.sums = {key: dict(amounts) for key, amounts in self.sums.items()}
+        twin._waiting, twin._placed = dict(self._waiting), dict(self._placed)
         return twin
+
+
+def asks_for_room(pod: Pod) -> bool:
+    """Whether a pod adds to the demand of its queue: it has no node, is not over, and is not gated."""
+    return not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)

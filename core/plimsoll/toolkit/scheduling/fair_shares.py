@@ -22,7 +22,7 @@ above its deserved amount of it; here a queue has one share. Reclaim frees room 
 pod then fits there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from msgspec import Struct, field
@@ -273,6 +273,11 @@ class FairQueues(Plugin, Protocol):
             snapshot: The cluster.
             waiting: The requests of pods that wait for a node.
         """
+
+
+def fair_queues(plugins: Iterable[Plugin]) -> FairQueues | None:
+    """The plugin of a profile that divides shares, if it has one."""
+    return next((each for each in plugins if isinstance(each, FairQueues)), None)
 
 
 class Reclaimable(Struct, frozen=True):

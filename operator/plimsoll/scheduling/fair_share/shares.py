@@ -13,14 +13,14 @@ from plimsoll.engine.plugin_calls import NUMBER, called, sortable
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PluginError, Pod, PodInfo, Snapshot
 from plimsoll.framework.plugin_answers import of_kind
-from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand
+from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand, asks_for_room
 from plimsoll.model.names import PodUid
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.fair_share.heap import FairHeap, HeapKey
 from plimsoll.scheduling.queue.pod_heap import PodHeap
 from plimsoll.scheduling.queue.queue import SchedulingQueue
-from plimsoll.toolkit.scheduling.fair_shares import FairQueues, QueueAccount
+from plimsoll.toolkit.scheduling.fair_shares import FairQueues, QueueAccount, fair_queues
 
 
 class FairShares(PlacedPodsSubscriber):
@@ -40,7 +40,7 @@ class FairShares(PlacedPodsSubscriber):
         for name, scheduler in schedulers.items():
             before = known.get(name)
             if before is None or before[0] is not scheduler:
-                before = scheduler, _fair_queues(scheduler)
+                before = scheduler, fair_queues(scheduler.profile.plugins)
             self._known[name] = before
         self._fair = {name: fair for name, (_, fair) in self._known.items() if fair is not None}
         if self._cache.cluster.has_index(WaitingDemand):
@@ -128,13 +128,7 @@ class FairShares(PlacedPodsSubscriber):
         return standing
 
     def _set(self, pod: Pod) -> None:
-        waits = not (pod.node_name or pod.is_terminal or pod.is_terminating or pod.spec.scheduling_gates)
-        if waits and pod.spec.scheduler_name in self._fair:
+        if asks_for_room(pod) and pod.spec.scheduler_name in self._fair:
             self._demand.set(self._cache.info(pod), is_placed=pod.uid in self._cache.assumed)
         else:
             self._demand.drop(pod.uid)
-
-
-def _fair_queues(scheduler: ProfileScheduler) -> FairQueues | None:
-    """The plugin of a profile that divides shares, if it has one."""
-    return next((each for each in scheduler.profile.plugins if isinstance(each, FairQueues)), None)
