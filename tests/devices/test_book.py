@@ -14,6 +14,7 @@ from plimsoll.devices.pools import DeviceID
 from plimsoll.model.decoding import convert
 from plimsoll.model.heavy_objects import HEAVY_BYTES
 from plimsoll.model.kinds.resource_claim import AllocationResult
+from plimsoll.testing.builders import a_pod
 
 
 def allocation(device: str, **more: Any) -> AllocationResult:
@@ -62,6 +63,27 @@ def test_a_claim_of_the_same_name_is_another_one() -> None:
     )
 
     assert book.taken.whole == {}
+
+
+def test_a_hold_is_open_to_its_pod_to_higher_priorities_and_to_who_shares_the_claim() -> None:
+    """To others of its priority nothing of it is; who shares one of two claims gets that one."""
+    book = a_book([])
+    book.set_claim(a_claim("mine"))
+    given = {f"default/{each}": allocation(each) for each in ("mine", "other")}
+    hold = DeviceHold("uid-default-p", 5, "n", given, {})
+    book.hold(hold)
+
+    def found(name: str, priority: int, *claims: str) -> list[list[str]]:
+        named = [{"name": each, "resourceClaimName": each} for each in claims]
+        pod = a_pod(name, priority=priority, resourceClaims=named)
+        return [sorted(each.given) for each in book.open_to(pod)]
+
+    both = [["default/mine", "default/other"]]
+    assert found("p", 0) == both
+    assert found("q", 6) == both
+    assert found("q", 5) == []
+    assert found("q", 4, "third") == []
+    assert found("q", 5, "mine", "third") == [["default/mine"]]
 
 
 def test_of_two_classes_for_one_resource_the_newer_counts() -> None:

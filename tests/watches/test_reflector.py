@@ -394,6 +394,23 @@ async def test_an_object_is_read_without_what_cannot_be_read_of_its_status(
     assert [name for name, _ in observer.skipped] == ["default/odd"]
 
 
+@pytest.mark.parametrize("unreadable", [{"priority": "high"}, {"containers": [{"name": 7}]}])
+async def test_a_waiting_pod_of_whose_spec_a_part_cannot_be_read_is_left_out(
+    told: tuple[ToldServer, Session], unreadable: dict[str, Any]
+) -> None:
+    """Also if a part of its status cannot be read either: placed by half a spec, it would go anywhere."""
+    server, session = told
+    observer = RememberingObserver()
+    odd = {"spec": unreadable, "status": {"startTime": NEVER}}
+    server.then(a_list(wire("odd", 1, **odd), wire("plain", 2)))
+    server.then_stream(hold=asyncio.Event())
+
+    async with reflecting(session, observer=observer) as sink:
+        await sink.until(["+plain", "synced pods"])
+
+    assert [name for name, _ in observer.skipped] == ["default/odd"]
+
+
 async def test_nulls_unknown_fields_and_a_megabyte_of_annotations_are_read(
     told: tuple[ToldServer, Session],
 ) -> None:

@@ -3,20 +3,23 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from plimsoll.model.columns.admitted_shapes import AdmittedShapes
-from plimsoll.model.kinds.pod_info import PodInfo, Templates
+from plimsoll.model.kinds.pod_info import Holder, HolderKind, PodInfo, Templates
 from plimsoll.testing.builders import a_pod
 
 OLDEST = datetime(2000, 1, 1, tzinfo=UTC)
-#: A pod by its number, its owner, its age, cores, and devices.
+#: The age of a pod that the API server has not stamped.
+UNDATED = -1
+#: A pod by its number, its owner, its age in minutes, cores, and devices.
 SPECS = st.tuples(
     st.integers(0, 7),
     st.sampled_from(["ReplicaSet/a", "ReplicaSet/b", ""]),
-    st.integers(0, 3),
+    st.integers(UNDATED, 3),
     st.integers(1, 2),
     st.integers(0, 1),
 )
@@ -33,7 +36,8 @@ class Shapes(RuleBasedStateMachine):
         self.newest: dict[Any, datetime] = {}
 
     def pod(self, number: int, owner: str, minute: int, cpu: int, devices: int) -> PodInfo:
-        created = datetime(2026, 1, 1, 0, minute, tzinfo=UTC).isoformat()
+        dated = minute != UNDATED
+        created = datetime(2026, 1, 1, 0, minute, tzinfo=UTC).isoformat() if dated else None
         return self.templates.info(
             a_pod(
                 f"p{number}",
@@ -60,6 +64,13 @@ class Shapes(RuleBasedStateMachine):
         self.kept.add_all([(each, 0) for each in found.values()])
         self.note()
 
+    @rule(spec=SPECS)
+    def a_stand_in_comes_and_leaves(self, spec: Any) -> None:
+        """It holds room for a pod, and shows nothing about what its siblings request."""
+        stand_in = msgspec.structs.replace(self.pod(*spec), stands_in_for=Holder(HolderKind.POD, "p"))
+        self.kept.add(stand_in, 0)
+        self.kept.remove(stand_in, 0)
+
     @rule(number=st.integers(0, 7))
     def one_leaves(self, number: int) -> None:
         if (found := self.placed.pop(number, None)) is not None:
@@ -71,7 +82,8 @@ class Shapes(RuleBasedStateMachine):
 
     def note(self) -> None:
         """A time is kept while any pod with these requests is placed."""
-        found = [(self.kind(each), self.created(each)) for each in self.placed.values()]
+        dated = [each for each in self.placed.values() if each.pod.metadata.creation_timestamp is not None]
+        found = [(self.kind(each), self.created(each)) for each in dated]
         self.newest = {
             kind: max([time for each, time in found if each == kind] + [self.newest.get(kind, OLDEST)])
             for kind, _ in found

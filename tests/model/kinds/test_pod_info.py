@@ -1,10 +1,12 @@
 """Templates: one object for all pods of one shape, and none for shapes without pods."""
 
 import gc
+from typing import Any
 
+import msgspec
 import pytest
 
-from plimsoll.model.kinds.pod_info import Templates
+from plimsoll.model.kinds.pod_info import Templates, counts_the_same
 from plimsoll.model.kinds.requests import bounded, existing, fit_score, nonzero_existing
 from plimsoll.testing.builders import a_pod
 
@@ -98,3 +100,24 @@ def test_a_template_keeps_of_its_first_pod_only_what_decides() -> None:
     assert [*sample.metadata.annotations, *sample.metadata.owner_references] == []
     assert [*sample.spec.volumes, *sample.status.container_statuses] == []
     assert templates.info(first).template is templates.info(first).template
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"requests": {"cpu": 2000}},
+        {"nonzero_cpu_milli": 2000},
+        {"nonzero_memory_bytes": 1},
+        {"pod": a_pod("p", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})},
+        {"pod": a_pod("p", metadata={"annotations": {"scheduling.k8s.io/group-name": "g"}})},
+        {"template": Templates().info(a_pod("p", labels={"app": "other"})).template},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_states_that_differ_in_one_thing_count_anew(change: dict[str, Any]) -> None:
+    """What else the pod's object says is not counted."""
+    info = Templates().info(a_pod("p"))
+    renamed = a_pod("p", metadata={"annotations": {"example.com/note": "x"}})
+
+    assert counts_the_same(info, msgspec.structs.replace(info, pod=renamed))
+    assert not counts_the_same(info, msgspec.structs.replace(info, **change))
