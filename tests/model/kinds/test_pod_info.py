@@ -114,7 +114,7 @@ def test_a_template_keeps_of_its_first_pod_only_what_decides() -> None:
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_states_that_differ_in_one_thing_count_anew(change: dict[str, Any]) -> None:
+def test_states_that_differ_in_one_thing_count_again(change: dict[str, Any]) -> None:
     """What else the pod's object says is not counted."""
     info = Templates().info(a_pod("p"))
     renamed = a_pod("p", metadata={"annotations": {"example.com/note": "x"}})
