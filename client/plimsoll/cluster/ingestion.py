@@ -297,7 +297,9 @@ class Mirror(PlacedPodsSubscriber):
             stock.pop(key, None)
         else:
             stock[key] = new
-        if isinstance(subject, PodGroup | CompositePodGroup | RebalancingRule):  # requeue no pod: the gates of gangs do
+        if isinstance(
+            subject, PodGroup | CompositePodGroup | RebalancingRule
+        ):  # requeue no pod: the gates of gangs do
             objects.budget_version += old is None or new is None or old.spec != new.spec
             return
         if isinstance(subject, PersistentVolumeClaim | PersistentVolume):

@@ -344,9 +344,8 @@ class Groups(PlacedPodsSubscriber):
             case ObjectAdded(PodGroup() as group) | ObjectUpdated(_, PodGroup() as group):
                 known = self._groups.setdefault(group.group_key, Group(group.group_key, self))
                 self._set_object(known, group)
-            case (
-                ObjectAdded(CompositePodGroup() as composite)
-                | ObjectUpdated(_, CompositePodGroup() as composite)
+            case ObjectAdded(CompositePodGroup() as composite) | ObjectUpdated(
+                _, CompositePodGroup() as composite
             ):
                 self._trees = None
                 before = self.composites.get(composite.group_key)

@@ -88,7 +88,9 @@ CORE_POD_GROUPS = tuple(
 #: Likewise the composite groups.
 CORE_COMPOSITES = tuple(
     WatchedResource(
-        f"compositepodgroups.{version}.{CORE}", f"/apis/{CORE}/{version}/compositepodgroups", CompositePodGroup
+        f"compositepodgroups.{version}.{CORE}",
+        f"/apis/{CORE}/{version}/compositepodgroups",
+        CompositePodGroup,
     )
     for version in ("v1beta1", "v1alpha3")
 )

@@ -8,16 +8,16 @@ from msgspec import Struct
 
 from plimsoll.access.rights import (
     ALLOCATE,
+    COMPOSITE_STATUS,
     GRANTS,
     OPTIONAL_GRANTS,
     PLIMSOLL,
-    COMPOSITE_STATUS,
     POD_GROUP_STATUS,
     READ_ADMISSION,
     READ_AUTOSCALERS,
+    READ_COMPOSITES,
     READ_DEVICES,
     READ_OWNERS,
-    READ_COMPOSITES,
     READ_POD_GROUPS,
     Grants,
     Part,

@@ -43,9 +43,7 @@ class GroupTrees:
         composites: The CompositePodGroups by key.
     """
 
-    def __init__(
-        self, groups: Mapping[str, PodGroup], composites: Mapping[str, CompositePodGroup]
-    ) -> None:
+    def __init__(self, groups: Mapping[str, PodGroup], composites: Mapping[str, CompositePodGroup]) -> None:
         self._groups, self._composites = groups, composites
         children: dict[str, list[PodGroup | CompositePodGroup]] = {}
         for group in groups.values():
@@ -111,7 +109,7 @@ class GroupTrees:
         return found
 
     def is_met(self, key: str, is_met: Callable[[str], bool]) -> bool:
-        """Whether enough groups of a composite group meet a condition on PodGroups by key; of a valid tree."""
+        """Whether enough groups of a composite group in a valid tree meet a condition on PodGroups by key."""
         if not is_composite(key):
             return is_met(key)
         least = self._composites[key].least

@@ -9,12 +9,12 @@ from typing import Any
 
 from plimsoll.access.rights import (
     BIND,
-    MAINTENANCE_STATUS,
     COMPOSITE_STATUS,
+    MAINTENANCE_STATUS,
     POD_GROUP_STATUS,
     READ_AUTOSCALERS,
-    READ_MAINTENANCES,
     READ_COMPOSITES,
+    READ_MAINTENANCES,
     READ_POD_GROUPS,
 )
 from plimsoll.app.optional_kinds.device_watches import DeviceWatches

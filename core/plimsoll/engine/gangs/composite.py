@@ -1,4 +1,4 @@
-"""Places the groups of a composite group together, on a fork: enough groups with enough members each, or none.
+"""Places the groups of a composite group together, on a fork: enough groups with enough members, or none.
 
 The tree is searched from the root. A composite group with a label takes one domain after the other, as a
 group does (:mod:`plimsoll.engine.gangs.placement`), and the groups below it are confined to it. In a domain,
@@ -158,9 +158,7 @@ def _place_composite(root: Branch, cluster: Cluster, *, is_preempting: bool) -> 
             fork = scope.cluster.fork()
             _repeat(needed.placements, fork)
             more = _placed(_after(root, needed.placements), replace(scope, cluster=fork))
-            found = replace(
-                needed, placements=(*needed.placements, *more.placements), refused=more.refused
-            )
+            found = replace(needed, placements=(*needed.placements, *more.placements), refused=more.refused)
     if found.is_met and found.placements:
         return GangDecision(found.placements, found.refused, 1)
     said = found.said or "; ".join(dict.fromkeys(each.message for each in found.refused))

@@ -57,7 +57,7 @@ MOST_ASSIGNED, MOST_LOOKS = 64, 400_000
 MOST_DOMAINS = 16
 
 
-def place_together(
+def place_together(  # noqa: PLR0913 - what is placed, and where it may go
     members: Iterable[tuple[PodInfo, ProfileScheduler]],
     cluster: Cluster,
     needed: int,
@@ -81,7 +81,7 @@ def place_together(
         near: The node labels whose values all members should share, the narrowest first; a wider one counts
             where no domain of a narrower one has room for all.
         inside: Label and value of further domains in which all members must be.
-        others: The uids of further pods that are no victims: members of other groups that start with this one.
+        others: The uids of further pods that are no victims: members of groups that start with this one.
     """
     members = tuple(members)
     ranks = {pod.uid: rank_of(pod.pod) for pod, _ in members} if within or near else {}
@@ -178,7 +178,7 @@ def _in_a_domain(search: Search, key: str) -> GangDecision:
 
 
 def domains_to_try(search: Search, key: str) -> tuple[list[str], str]:
-    """The domains of a label in which members may be placed together, in the order of trial; or why none is."""
+    """The domains of a label in which members may be placed together, in the order of trial; or why none."""
     domains = search.domains_of(key)
     settled = domains.of(search.settled)
     if settled is None or len(settled) > 1:

@@ -10,10 +10,10 @@ from plimsoll.inspection.manifests.pod_defaults import Document, ManifestError, 
 from plimsoll.inspection.manifests.workload_pods import WORKLOAD_KINDS, WorkloadPods, workload_pods
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import DecodeError, convert
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import SHELVES, ClusterObjects
-from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.pod_group import CORE, CorePodGroup, PodGroup
 from plimsoll.model.kinds.workload import PodDisruptionBudget, PriorityClass
 

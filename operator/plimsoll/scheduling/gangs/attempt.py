@@ -169,9 +169,7 @@ class GangAttempts:
         """The group with these members, or the whole tree that it is part of."""
         return unit_of(self._oversight.groups, group, members, self._oversight.placed)
 
-    def _placed(
-        self, unit: Leaf | Branch, cluster: Cluster, *, is_preempting: bool = False
-    ) -> GangDecision:
+    def _placed(self, unit: Leaf | Branch, cluster: Cluster, *, is_preempting: bool = False) -> GangDecision:
         """Decide within a budget of processor time: members are given up once it is spent."""
         calls = METER.get()
         budget = UNBOUNDED if calls is None else calls.budget

@@ -53,27 +53,24 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         match event:
             case PodAdded(pod):
                 keys = {self.groups.key_of(pod)}
-            case PodUpdated(old, pod):
-                keys = {self.groups.key_of(old), self.groups.key_of(pod)}
+            case PodUpdated(before, pod):
+                keys = {self.groups.key_of(before), self.groups.key_of(pod)}
             case PodDeleted(pod):
                 self._gate.forget(self.groups.key_of(pod), pod.uid)
                 keys = {self.groups.key_of(pod)}
             case ObjectDeleted(PodGroup() as group):
                 keys = self.groups.keys_of(group)
-            case ObjectAdded(CompositePodGroup() as group) | ObjectDeleted(CompositePodGroup() as group):
-                self._follow_tree(group.group_key)
-                return
-            case ObjectUpdated(CompositePodGroup() as before, CompositePodGroup() as group):
-                if before.spec != group.spec or before.uid != group.uid:
-                    self._follow_tree(group.group_key)
-                return
+            case ObjectAdded(CompositePodGroup() as found) | ObjectDeleted(CompositePodGroup() as found):
+                keys = self._follow_tree(found.group_key)
+            case ObjectUpdated(CompositePodGroup() as old, CompositePodGroup() as new):
+                keys = self._follow_tree(new.group_key) if old.spec != new.spec else set()
             case ObjectAdded(PodGroup() as group):  # its members may have been rejected by one of that name
                 keys = self.groups.keys_of(group)
                 for key in keys:
                     self._try_again(key)
-            case ObjectUpdated(PodGroup() as before, PodGroup() as group):
+            case ObjectUpdated(PodGroup() as was, PodGroup() as group):
                 keys = self.groups.keys_of(group)
-                for key in keys if before.spec != group.spec else ():
+                for key in keys if was.spec != group.spec else ():
                     self._try_again(key)
             case _:
                 return
@@ -104,12 +101,13 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
                     self._queue.activate(gated, self._clock.monotonic())
         self.changed(key)
 
-    def _follow_tree(self, key: str) -> None:
-        """A composite group has come, gone or changed: the members of all groups of its tree try again."""
-        for part in self.groups.parts(key):
-            self._try_again(part.key)
-            self.changed(part.key)
+    def _follow_tree(self, key: str) -> set[str]:
+        """A composite group has come, gone or changed: the members of its tree try again; these groups."""
+        parts = self.groups.parts(key)
+        for part in parts:
+            self._queue.activate([pod.uid for pod in part.waiting()], self._clock.monotonic())
         self.changed(key)
+        return {part.key for part in parts}
 
     def placed(self, group: Group) -> list[Pod]:
         """Members that have a node, bound or assumed, and members that have succeeded."""
@@ -120,11 +118,13 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         return group.object is not None and len(self.placed(group)) >= group.min_member
 
     def joins_alone(self, group: Group) -> bool:
-        """Whether a member is tried by itself: its group has started, with all above it, and no label binds."""
+        """Whether a member is tried by itself: all groups above it have started, and no label binds."""
         above = self.groups.above(group.key)
         if group.topology_key or any(each.object.topology_key for each in above):
             return False
-        return self.has_started(group) and all(self.groups.is_met(each.key, self.has_started) for each in above)
+        return self.has_started(group) and all(
+            self.groups.is_met(each.key, self.has_started) for each in above
+        )
 
     def not_bound(self, pod: PodInfo, node: str) -> None:
         """Handle a failed binding of a member: reserve its room while its group is short of members."""
