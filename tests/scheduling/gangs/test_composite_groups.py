@@ -3,8 +3,17 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, ObjectDeleted, ObjectUpdated, PodDeleted
+from plimsoll.cluster.watch_events import (
+    NodeAdded,
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_node, a_pod
 from scheduling.gangs.gang_scene import (
@@ -233,7 +242,9 @@ async def test_conditions_say_what_became_of_each_group_and_of_all() -> None:
 
         await one.see(NodeAdded(a_node("more", cpu="1")))
         await one.clock.advance(5)
-        await one.see(*(one.binder.seen(pod) for pod in pods))
+        for pod in pods:
+            spec = replace(pod.spec, node_name=one.binder.bound[f"default/{pod.name}"])
+            await one.see(PodUpdated(pod, replace(pod, spec=spec)))
         await one.clock.advance(1)
         assert told("all")[-1] == ("v1alpha3", kind, "True", "Scheduled")
         assert told("b")[-1] == ("v1beta1", "PodGroupInitiallyScheduled", "True", "Scheduled")
@@ -252,29 +263,34 @@ async def test_an_event_is_about_the_composite_group() -> None:
 # -- preemption ------------------------------------------------------------------------------------------
 
 
-def low(name: str, node: str, group: str = "", **more: Any) -> Pod:
+def low(name: str, node: str, group: str = "") -> Pod:
     """A running pod of low priority."""
-    named = {"schedulingGroup": {"podGroupName": group}} if group else {}
-    return a_pod(name, node=node, cpu="1", phase="Running", priority=0, **named, **more)
+    more: dict[str, Any] = {"schedulingGroup": {"podGroupName": group}} if group else {}
+    return a_pod(name, node=node, cpu="1", status={"phase": "Running"}, priority=0, **more)
 
 
 async def test_a_composite_group_preempts_for_what_it_needs() -> None:
-    """For the second of its groups two pods leave; the third group needs none to leave, for two are enough."""
+    """For the second of its groups two pods leave; the third one is not needed."""
     async with gang_scene(nodes=0) as one:
         await one.see(*nodes(x1=4))
-        await one.pods(*(low(f"low-{at}", f"x1-{at}") for at in (0, 1)))
+        await one.see(*(PodAdded(low(f"low-{at}", f"x1-{at}")) for at in (0, 1)))
         await one.see(ObjectAdded(a_composite()))
         await one.see(*(ObjectAdded(a_part(name, least=2)) for name in ("a", "b", "c")))
         await one.pods(*(pod for name in ("a", "b", "c") for pod in core_members(2, name, priority=9)))
         await one.clock.advance(5)
 
-        assert sorted(one.preemptor.victims) == ["default/low-0", "default/low-1"]
+        assert sorted(one.preemptor.victims) == ["low-0", "low-1"]
+        assert one.bound == []
+
+        await one.see(*(PodDeleted(low(f"low-{at}", f"x1-{at}")) for at in (0, 1)))
+        await one.clock.advance(5)
+        assert len(one.bound) == 4
 
 
 async def test_nobody_leaves_for_a_composite_group_that_does_not_fit_even_then() -> None:
     async with gang_scene(nodes=0) as one:
         await one.see(*nodes(x1=3))
-        await one.pods(low("low", "x1-0"))
+        await one.see(PodAdded(low("low", "x1-0")))
         await one.see(ObjectAdded(a_composite()))
         await one.see(*(ObjectAdded(a_part(name, least=2)) for name in ("a", "b")))
         await one.pods(*(pod for name in ("a", "b") for pod in core_members(2, name, priority=9)))
@@ -297,7 +313,7 @@ async def test_groups_that_need_one_another_leave_together(composite: Any, leave
     async with gang_scene(nodes=2, cpu="1") as one:
         await one.see(ObjectAdded(composite))
         await one.see(*(ObjectAdded(a_part(name, least=None)) for name in "gh"))
-        await one.pods(low("g-0", "n0", "g"), low("h-0", "n1", "h"))
+        await one.see(PodAdded(low("g-0", "n0", "g")), PodAdded(low("h-0", "n1", "h")))
         await one.pods(a_pod("high", schedulerName="s", cpu="1", priority=9))
 
         assert len(one.preemptor.victims) == leave

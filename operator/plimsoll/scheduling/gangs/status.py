@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from plimsoll.api.schema.conditions import Condition, ConditionStatus, condition, with_condition
 from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupResourceStatus
 from plimsoll.cluster.pod_groups import Composite, Group, Groups
-from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup, is_composite
 from plimsoll.model.kinds.owned_group import is_owned
 from plimsoll.model.kinds.pod_group import PodGroup, is_core
 from plimsoll.ports.clock import Clock
@@ -103,20 +103,18 @@ class GroupReports:
             self._written.pop(key, None)
             return WriteResult(WriteOutcome.DONE)
         metadata, now = group.object.metadata, datetime.fromtimestamp(self._clock.now(), UTC)
-        version = ""
         if isinstance(group, Composite):
-            version = self._groups.composite_version
             document = composite_condition(group, self._groups, now)
         elif is_core(key):
-            version = self._groups.core_version
-            kind = ALPHA if version == "v1alpha2" else INITIALLY
+            kind = ALPHA if self._groups.core_version == "v1alpha2" else INITIALLY
             reason = "Scheduled" if _is_scheduled(group) else "Unschedulable" if group.refusal else ""
             document = condition_of(group.object, kind, reason, group.refusal, now)
         else:
             document = status_of(group, group.object, now).to_wire()
         if not document or self._written.get(key) == (metadata.uid, document):
             return WriteResult(WriteOutcome.DONE)
-        if version or is_core(key):
+        if is_core(key) or is_composite(key):
+            version = self._groups.api_version_of(key).rpartition("/")[2]
             answer = await self._writer.write_condition(version, group.object, document)
         else:
             answer = await self._writer.write_status(metadata.namespace, metadata.name, document)
