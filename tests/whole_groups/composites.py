@@ -1,7 +1,7 @@
 """Random composite groups in racks of blocks: where their groups start, against a search through all ways.
 
-A case is small: an integer program would need a variable for each choice of domains, and trying all of them is
-as short. What is searched: a block for all, a rack for each group that wants one, and nodes for members of
+A case is small: an integer program would need a variable for each choice of domains, and trying all of them
+is as short. What is searched: a block for all, a rack for each group that wants one, and nodes for members of
 two sizes.
 """
 
@@ -158,9 +158,7 @@ def _inside(
 
 
 @cache
-def _put(
-    free: tuple[int, ...], rows: frozenset[int], sizes: tuple[int, ...]
-) -> frozenset[tuple[int, ...]]:
+def _put(free: tuple[int, ...], rows: frozenset[int], sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
     """What may be left free once members of these sizes are placed; the smallest of a group suffice."""
     if not sizes:
         return frozenset({free})
