@@ -54,17 +54,17 @@ class Group(Struct):
         started_at: When this process last decided to start it, in seconds since the epoch; None if never.
         overdue: Whether a start has exceeded its time limit.
         present: Members that count towards minMember.
-        others: All groups, of which some may be in one tree with this one.
+        others: All groups, of which some may be in one tree with this one; None for a group by itself.
     """
 
     key: str
-    others: "Groups"
     object: PodGroup | None = None
     members: dict[str, Pod] = field(default_factory=dict)
     refusal: str = ""
     started_at: float | None = None
     overdue: bool = False
     present: int = 0
+    others: "Groups | None" = None
 
     @property
     def title(self) -> str:
@@ -119,8 +119,9 @@ class Group(Struct):
         if self.object is None:
             seen = " that the operator may read" if is_core(self.key) else ""
             return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}{seen}"
-        if self.object.spec.parent and (obstacle := self.others.obstacle_above(self.object)):
-            return obstacle
+        above = self.others.obstacle_above(self.object) if self.is_part and self.others else ""
+        if above:
+            return above
         if not self.has_enough_pods:
             return (
                 f"cannot find enough sibling pods of {self.title}, whose "
@@ -342,7 +343,7 @@ class Groups(PlacedPodsSubscriber):
                 for key in self.keys_of(owner):
                     self._groups[key].object = None
             case ObjectAdded(PodGroup() as group) | ObjectUpdated(_, PodGroup() as group):
-                known = self._groups.setdefault(group.group_key, Group(group.group_key, self))
+                known = self._groups.setdefault(group.group_key, Group(group.group_key, others=self))
                 self._set_object(known, group)
             case ObjectAdded(CompositePodGroup() as composite) | ObjectUpdated(
                 _, CompositePodGroup() as composite
@@ -391,7 +392,7 @@ class Groups(PlacedPodsSubscriber):
             self._drop_if_empty(group)
 
     def _begin(self, key: str) -> Group:
-        found = self._groups[key] = Group(key, self)
+        found = self._groups[key] = Group(key, others=self)
         if is_owned(key):
             found.object = self._owners.get(owner_key(key)) or without_object(key)
             self._of_owner.setdefault(owner_key(key), set()).add(key)

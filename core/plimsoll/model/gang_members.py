@@ -143,7 +143,9 @@ class GangMembers(PodIndex):
             _above(least, len(bound), members),
             least,
             max((each for each in _priorities(specs, above) if each is not None), default=None),
-            next((each.topology_key for each in (*specs, *above) if each.topology_key), ""),
+            next(
+                filter(None, (*(one.topology_key for one in specs), *(one.topology_key for one in above))), ""
+            ),
         )
 
     def breaking(self, leaving: Iterable[PodInfo], find: FindPod, objects: ClusterObjects) -> PodInfo | None:
@@ -236,9 +238,8 @@ def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
         return True
     if known is None or _binding(known, objects):
         return False
-    return known.spec.are_independent and not any(
-        each.topology_key for each in (known.spec, *_above_of(gang, objects))
-    )
+    is_confined = known.spec.topology_key or any(each.topology_key for each in _above_of(gang, objects))
+    return known.spec.are_independent and not is_confined
 
 
 def _siblings(gang: Gang, objects: ClusterObjects) -> Iterator[_GangKey]:
