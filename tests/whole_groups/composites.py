@@ -89,7 +89,7 @@ def _tree(draw: random.Random, cluster: Cluster) -> Branch:
 
 def _faults(node: Leaf | Branch, found: GangDecision, cluster: Cluster) -> Iterator[str]:
     """What must not be so once a composite group has started."""
-    node_of = {each.decision.pod.uid: each.node for each in found.placements}
+    node_of = {str(each.decision.pod.uid): each.node for each in found.placements}
     free = (cluster.allocatable - cluster.requested).copy()
     for each in found.placements:
         free[cluster.rows[each.node]] -= cluster.requests_row(each.decision.pod.requests)

@@ -152,7 +152,7 @@ class ImproveTopology(Strategy):
         return (lost - self.args.restart_seconds) * len(members)
 
     def _is_composite(self, unit: GangUnit, context: StrategyContext) -> bool:
-        """Whether it is several groups of a composite group, whose domains in one another are not searched."""
+        """Whether it is part of a composite group, whose domains in one another are not searched here."""
         groups = (context.objects.pod_groups.get(gang.key) for gang in unit.gangs)
         return any(group is not None and group.spec.parent for group in groups)
 

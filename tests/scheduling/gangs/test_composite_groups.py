@@ -128,7 +128,7 @@ async def test_each_group_has_a_rack_and_all_have_a_block() -> None:
         assert (racks(one, "a"), racks(one, "b")) == ({"y1"}, {"y2"})
 
 
-async def test_a_group_that_finds_no_place_beside_the_others_is_tried_first() -> None:
+async def test_a_group_that_finds_no_place_after_the_others_is_tried_first() -> None:
     """The small group would take the only rack of the one that comes after it."""
     async with gang_scene(nodes=0) as one:
         await one.see(*nodes(x1=1, x2=2), *nodes(cpu="2", x3=1))
@@ -287,7 +287,7 @@ async def test_a_composite_group_preempts_for_what_it_needs() -> None:
         assert len(one.bound) == 4
 
 
-async def test_nobody_leaves_for_a_composite_group_that_does_not_fit_even_then() -> None:
+async def test_no_pod_leaves_for_a_composite_group_that_does_not_fit_even_then() -> None:
     async with gang_scene(nodes=0) as one:
         await one.see(*nodes(x1=3))
         await one.see(PodAdded(low("low", "x1-0")))
