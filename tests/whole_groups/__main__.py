@@ -57,7 +57,8 @@ def composites(first: int, count: int) -> int:
         for fault in outcome.faults:
             print(f"seed {seed}: {fault}")
     faults = sum(len(each.faults) for each in found.values())
-    started, may = (sum(getattr(each, name) for each in found.values()) for name in ("started", "may_start"))
+    started = sum(each.started for each in found.values())
+    may = sum(each.may_start for each in found.values())
     print(f"{count} composite groups, {faults} faults; {started} started of {may} for which there is a way")
     return faults + (started < 0.98 * may)
 

@@ -22,7 +22,8 @@ from plimsoll.devices.fork_bookings import book_again
 from plimsoll.engine.decision import Decision
 from plimsoll.engine.gangs.fewer_victims import displace
 from plimsoll.engine.gangs.joint_decision import GangDecision, Placement
-from plimsoll.engine.gangs.placement import Search, domains_to_try, place_together
+from plimsoll.engine.gangs.placement import GangSearch, domains_to_try, place_together
+from plimsoll.engine.plugin_calls import OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
@@ -152,7 +153,7 @@ def _place_composite(root: Branch, cluster: Cluster, *, is_preempting: bool) -> 
     )
     scope = _Scope(cluster.fork(), ours, is_preempting=is_preempting, only_needed=is_preempting)
     found = _placed(root, scope)
-    if not found.is_met and any(len(each.waiting) > each.short for each in root.leaves):
+    if not (found.is_met or found.is_over) and any(len(each.waiting) > each.short for each in root.leaves):
         needed = _placed(root, replace(scope, only_needed=True))
         if needed.is_met and needed.placements:
             fork = scope.cluster.fork()
@@ -200,6 +201,11 @@ class _Found(Struct, frozen=True):
     groups: int = 0
 
     @property
+    def is_over(self) -> bool:
+        """Whether the processor time is used up: no further try can succeed."""
+        return any(isinstance(each.error, OverBudgetError) for each in self.refused)
+
+    @property
     def rank(self) -> tuple[bool, int, int]:
         """The better, the higher."""
         return self.is_met, self.groups, len(self.placements)
@@ -210,7 +216,7 @@ def _placed(node: Leaf | Branch, scope: _Scope) -> _Found:
         return _leaf(node, scope)
     if not node.within:
         return _children(node, scope)
-    search = Search(
+    search = GangSearch(
         [(pod, scheduler.on(scope.cluster, scheduler.profile)) for pod, scheduler in node.members],
         scope.cluster,
         node.fewest,
@@ -231,8 +237,8 @@ def _placed(node: Leaf | Branch, scope: _Scope) -> _Found:
         if best is None or found.rank > best.rank:
             said = found.said and f"in {node.within} {value}, the first of {len(values)} to try: {found.said}"
             best = replace(found, said=said)
-        if best.is_met and (scope.is_preempting or not best.refused):
-            break
+        if found.is_over or (best.is_met and (scope.is_preempting or not best.refused)):
+            return best if not found.is_over else found
     return best or _Found(is_met=not node.fewest, said=why)
 
 
@@ -265,7 +271,7 @@ def _children(node: Branch, scope: _Scope) -> _Found:
     """The groups of a composite group in one domain; those that do not fit go first in the next try."""
     order, moved = list(node.children), set[str]()
     best, failed = _in_order(node, order, scope)
-    while not best.is_met and len(moved) < MOST_ORDERS:
+    while not (best.is_met or best.is_over) and len(moved) < MOST_ORDERS:
         first = next((each for each in failed if each.key not in moved), None)
         if first is None:
             break
@@ -293,6 +299,8 @@ def _in_order(
                 break
             found = _placed(each, replace(scope, cluster=fork, is_preempting=is_preempting))
             refused += found.refused
+            if found.is_over:
+                return replace(found, is_met=False, placements=()), []
             if not found.is_met:
                 failed.append(each)
                 said.append(found.said)

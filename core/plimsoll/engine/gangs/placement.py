@@ -96,13 +96,13 @@ def place_together(  # noqa: PLR0913 - what is placed, and where it may go
     )
     ours = {pod.uid for pod, _ in ordered} | {*placed, *others}
     settled = [row for row in map(cluster.row_of_pod, placed) if row is not None]
-    search = Search(ordered, cluster, needed, ours, is_preempting, tuple(near), settled, tuple(inside))
+    search = GangSearch(ordered, cluster, needed, ours, is_preempting, tuple(near), settled, tuple(inside))
     found = _in_a_domain(search, within) if within else _placed(search)
     is_free = bool(ranks) and not (is_preempting or search.is_nominated)
     return _by_rank(found, cluster, near, ranks) if is_free else found
 
 
-class Search(Struct, frozen=True):
+class GangSearch(Struct, frozen=True):
     """Members in the order in which they are placed, and what they may do.
 
     Attributes:
@@ -142,7 +142,7 @@ class Search(Struct, frozen=True):
         row = self.homes.get(pod.uid)
         return None if row is None else np.arange(len(self.cluster)) == row
 
-    def confined(self, key: str, value: str) -> "Search":
+    def confined(self, key: str, value: str) -> "GangSearch":
         """The same search in one more domain."""
         return replace(self, domains=(*self.domains, (key, value)))
 
@@ -158,7 +158,7 @@ class Search(Struct, frozen=True):
         return TopologyDomains(key, self.pods, self.cluster, feasible)
 
 
-def _in_a_domain(search: Search, key: str) -> GangDecision:
+def _in_a_domain(search: GangSearch, key: str) -> GangDecision:
     """Place the members in one domain of a node label: that of the placed ones, if there are any."""
     values, why = domains_to_try(search, key)
     nothing = GangDecision((), (), max(search.needed, 1), domain=why)
@@ -177,7 +177,7 @@ def _in_a_domain(search: Search, key: str) -> GangDecision:
     return best or nothing
 
 
-def domains_to_try(search: Search, key: str) -> tuple[list[str], str]:
+def domains_to_try(search: GangSearch, key: str) -> tuple[list[str], str]:
     """The domains of a label in which members may be placed together, in the order of trial; or why none."""
     domains = search.domains_of(key)
     settled = domains.of(search.settled)
@@ -208,7 +208,7 @@ def _eligible(scheduler: ProfileScheduler, pod: PodInfo) -> RowArray:
     return found.rows if found.cache.is_filtered_by_node else np.arange(len(scheduler.cluster))
 
 
-def _placed(search: Search) -> GangDecision:
+def _placed(search: GangSearch) -> GangDecision:
     """Place the members in the cluster or the domain; close to each other if that costs no member."""
     if search.is_preempting or search.is_nominated:
         return _anywhere(search)
@@ -219,7 +219,7 @@ def _placed(search: Search) -> GangDecision:
     return found if found.is_feasible else _jointly(search) or found
 
 
-def _jointly(search: Search) -> GangDecision | None:
+def _jointly(search: GangSearch) -> GangDecision | None:
     """Place as many members as are needed where amounts say that all of them fit; None if they do not.
 
     One by one, each member takes the node that scores best for it, and unequal ones may then not fit.
@@ -249,7 +249,7 @@ def _jointly(search: Search) -> GangDecision | None:
     return decision if decision.is_feasible else None
 
 
-def _nearby(search: Search) -> GangDecision:
+def _nearby(search: GangSearch) -> GangDecision:
     """Place the members in one domain of the narrowest label that has one for all, else in few domains."""
     narrowest = search.domains_of(search.near[0])
     count = len(search.ordered)
@@ -268,7 +268,7 @@ def _nearby(search: Search) -> GangDecision:
     return _one_by_one(search, search.cluster.fork(), GangClaims(search.pods, search.cluster), filling)
 
 
-def _anywhere(search: Search) -> GangDecision:
+def _anywhere(search: GangSearch) -> GangDecision:
     """Place the members on whatever nodes score best."""
     claims = GangClaims(search.pods, search.cluster)
     first = None
@@ -281,7 +281,7 @@ def _anywhere(search: Search) -> GangDecision:
         first = first or found
 
 
-def _with_fewer_victims(found: GangDecision, search: Search, claims: GangClaims) -> GangDecision:
+def _with_fewer_victims(found: GangDecision, search: GangSearch, claims: GangClaims) -> GangDecision:
     """The placements, or others for which fewer groups and pods leave."""
 
     def place(fork: Cluster, needed: int, *, is_preempting: bool) -> GangDecision:
@@ -293,7 +293,7 @@ def _with_fewer_victims(found: GangDecision, search: Search, claims: GangClaims)
 
 
 def _one_by_one(
-    search: Search, fork: Cluster, claims: GangClaims, filling: Filling | None = None
+    search: GangSearch, fork: Cluster, claims: GangClaims, filling: Filling | None = None
 ) -> GangDecision:
     """Place members in order on a fork."""
     ordered, needed, is_preempting = search.ordered, search.needed, search.is_preempting
@@ -338,7 +338,7 @@ def _one_by_one(
 class _Twins:
     """The schedulers of the members on the fork, confined to the domains of the search."""
 
-    def __init__(self, search: Search, fork: Cluster) -> None:
+    def __init__(self, search: GangSearch, fork: Cluster) -> None:
         self._search, self._fork = search, fork
         self._known: dict[int, ProfileScheduler] = {}
         self._firsts: dict[Hashable, PodInfo] = {}  #: members of different shapes

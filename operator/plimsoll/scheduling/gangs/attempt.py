@@ -254,7 +254,9 @@ class GangAttempts:
         reason: str = UNSCHEDULABLE,
     ) -> None:
         """Start no member: all get the same condition and back off together."""
-        self._oversight.refuse(group.key, message)
+        root, is_news = self._oversight.refuse(group.key, message)
+        if is_news:
+            self._oversight.note(root, "Unschedulable", message, is_warning=True)
         now = self._clock.monotonic()
         attempts = max(queued.unschedulable_count for queued in taken)
         for queued in taken:
@@ -275,7 +277,7 @@ class GangAttempts:
         """Nominate every member to its node, and remove the victims."""
         victims = sum(len(each.victims) for each in rescue.placements)
         refusal = f"{message}; {counted(victims, 'pod')} {agreeing(victims, 'is', 'are')} preempted"
-        self._oversight.refuse(group.key, refusal, reason="Preempting")
+        self._oversight.note(self._oversight.refuse(group.key, refusal)[0], "Preempting", refusal)
         placements = {each.decision.pod.uid: each for each in rescue.placements}
         for uid, queued in by_uid.items():
             placement = placements.get(uid)
@@ -342,7 +344,7 @@ class GangAttempts:
             self._queue.add_unschedulable_if_not_present(refused.pod.uid, self._clock.monotonic(), plugins)
         self._leave_out(decision, by_uid, unit)
         if not going:
-            self._oversight.refuse(group.key, sentence(self._cache, why.message), reason="")
+            self._oversight.refuse(group.key, sentence(self._cache, why.message))
             return
         self._oversight.begins(going, unit)
         self._pipeline.start(self._bind_together(group.key, going, unit, timeout_s(group)))
@@ -367,8 +369,7 @@ class GangAttempts:
         """Bind the members once enough of them are permitted, or none."""
         permitted, starting = await release(self._pipeline, self._clock, begun, unit, patience_s)
         if not starting:
-            text = sentence(self._cache, too_few(unit, permitted))
-            self._oversight.refuse(key, text, reason="")
+            self._oversight.refuse(key, sentence(self._cache, too_few(unit, permitted)))
         for part in self._oversight.groups.parts(key):
             self._oversight.changed(part.key)
 

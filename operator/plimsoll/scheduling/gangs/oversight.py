@@ -183,16 +183,16 @@ class GangOversight(PlacedPodsSubscriber, BindingHook):
         )
         self.changed(key)
 
-    def refuse(self, key: str, message: str, *, reason: str = "Unschedulable") -> None:
-        """Say why a group, and all that start with it, do not start; an event on the root if that is news."""
+    def refuse(self, key: str, message: str) -> tuple[Group | Composite, bool]:
+        """Say why a group, and all that start with it, do not start; the root, and whether that is news."""
         parts, above = self.groups.parts(key), self.groups.above(key)
         root: Group | Composite = above[-1] if above else parts[0]
-        if reason and (message != root.refusal or reason != "Unschedulable"):
-            self.note(root, reason, message, is_warning=reason == "Unschedulable")
+        is_news = message != root.refusal
         for part in parts:
             part.refusal = message
         for each in above:
             each.refusal = message
+        return root, is_news
 
     def begins(self, members: Sequence[Begun], unit: Leaf | Branch) -> None:
         """Note that these members start: no refusal of their groups holds any longer."""
