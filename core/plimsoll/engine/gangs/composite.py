@@ -15,7 +15,7 @@ preempts for members beyond its minimum.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from plimsoll.devices.fork_bookings import book_again
@@ -158,7 +158,7 @@ def _place_composite(root: Branch, cluster: Cluster, *, is_preempting: bool) -> 
         if needed.is_met and needed.placements:
             fork = scope.cluster.fork()
             _repeat(needed.placements, fork)
-            more = _placed(_after(root, needed.placements), replace(scope, cluster=fork))
+            more = _placed(_after(root, needed.placements), scope.on(fork))
             found = replace(needed, placements=(*needed.placements, *more.placements), refused=more.refused)
     if found.is_met and found.placements:
         return GangDecision(found.placements, found.refused, 1)
@@ -174,6 +174,7 @@ class _Scope(Struct, frozen=True):
         ours: The uids of all members of the tree, which cannot be victims.
         domains: Label and value of the domains that confine the members.
         only_needed: Whether members beyond a group's minimum are left out.
+        twins: The schedulers on the fork, by the id of the one that they are copies of.
     """
 
     cluster: Cluster
@@ -181,6 +182,20 @@ class _Scope(Struct, frozen=True):
     is_preempting: bool
     only_needed: bool
     domains: tuple[tuple[str, str], ...] = ()
+    twins: dict[int, ProfileScheduler] = field(default_factory=dict)
+
+    def on(self, fork: Cluster) -> "_Scope":
+        """The same on another fork."""
+        return replace(self, cluster=fork, twins={})
+
+    def bound(
+        self, members: Sequence[tuple[PodInfo, ProfileScheduler]]
+    ) -> list[tuple[PodInfo, ProfileScheduler]]:
+        """Members with their schedulers on the fork, which keep what they know from group to group."""
+        for _, scheduler in members:
+            if id(scheduler) not in self.twins:
+                self.twins[id(scheduler)] = scheduler.on(self.cluster, scheduler.profile)
+        return [(pod, self.twins[id(scheduler)]) for pod, scheduler in members]
 
 
 class _Found(Struct, frozen=True):
@@ -217,7 +232,7 @@ def _placed(node: Leaf | Branch, scope: _Scope) -> _Found:
     if not node.within:
         return _children(node, scope)
     search = GangSearch(
-        [(pod, scheduler.on(scope.cluster, scheduler.profile)) for pod, scheduler in node.members],
+        scope.bound(node.members),
         scope.cluster,
         node.fewest,
         scope.ours,
@@ -251,7 +266,7 @@ def _leaf(leaf: Leaf, scope: _Scope) -> _Found:
     if not waiting:
         return _Found(is_met=True, groups=1)
     found = place_together(
-        [(pod, scheduler.on(scope.cluster, scheduler.profile)) for pod, scheduler in waiting],
+        scope.bound(waiting),
         scope.cluster,
         max(leaf.short, 1),
         is_preempting=scope.is_preempting,
@@ -290,6 +305,7 @@ def _in_order(
     When they preempt, those that fit without victims go first, and no more than are needed take any.
     """
     fork, met = scope.cluster.fork(), 0
+    inside = scope.on(fork)
     placements, refused, said = list[Placement](), list[Decision](), list[str]()
     failed = list(order)
     for is_preempting in (False, True) if scope.is_preempting else (False,):
@@ -297,7 +313,7 @@ def _in_order(
         for each in left:
             if scope.is_preempting and met >= node.least:
                 break
-            found = _placed(each, replace(scope, cluster=fork, is_preempting=is_preempting))
+            found = _placed(each, replace(inside, is_preempting=is_preempting))
             refused += found.refused
             if found.is_over:
                 return replace(found, is_met=False, placements=()), []
