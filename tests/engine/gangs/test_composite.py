@@ -29,7 +29,7 @@ def a_tree(groups: int, *, depth: int = 1, placed: tuple[str, ...] = ()) -> tupl
 
 
 def test_a_search_in_several_orders_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After eight further orders; at once when the processor time is used up."""
+    """After eight further orders; after one call when the processor time is used up."""
     calls: list[int] = []
     error: OverBudgetError | None = None
 
