@@ -1,4 +1,4 @@
-"""Composite groups on a fork: how long they are searched, and who may start with which members."""
+"""The search for composite groups ends, and groups start with their own minimum."""
 
 from typing import Any
 
