@@ -14,6 +14,7 @@ from plimsoll.cluster.watch_events import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.framework import Code, PermitResult, Status
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.testing.builders import a_node, a_pod
 from scheduling.gangs.gang_scene import (
@@ -24,6 +25,7 @@ from scheduling.gangs.gang_scene import (
     core_members,
     gang_scene,
 )
+from scheduling.probes import Probe
 
 RACK, BLOCK = "example.com/rack", "example.com/block"
 
@@ -339,3 +341,38 @@ async def test_a_composite_group_and_a_plain_one_do_not_block_each_other(first: 
         await one.see(NodeAdded(a_node("more", cpu="3")))
         await one.clock.advance(5)
         assert len(one.bound) == 7
+
+
+# -- permits -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("least", "is_allowed", "bound"),
+    [
+        (2, True, ["a-0", "a-1", "b-0", "b-1"]),
+        (2, False, []),
+        (1, True, ["a-0", "a-1", "b-0", "b-1"]),
+        (1, False, ["a-0", "a-1"]),
+    ],
+)
+async def test_a_group_binds_with_its_own_minimum_or_not_at_all(
+    least: int, is_allowed: bool, bound: list[str]
+) -> None:
+    """Another plugin holds a member of the second group, which starts whole or waits."""
+    async with gang_scene(Probe, args={"First": {"answers": {}, "timeout": 30.0}}, nodes=1) as one:
+        hold = PermitResult(Status(Code.WAIT), 30.0)
+        probe = one.profile.permit[-1]
+        probe.permit = lambda state, pod, node: hold if pod.name == "b-0" else PermitResult()
+        await two_groups(one, least=least)
+        assert one.bound == []
+        assert len(one.cache.assumed) == 4
+
+        (held,) = one.wing.cycle.permits
+        if is_allowed:
+            held.allow("First")
+        else:
+            held.reject("First", "not today")
+        await one.clock.advance(0)
+
+        assert one.bound == bound
+        assert len(one.cache.assumed) == len(bound)
