@@ -39,6 +39,7 @@ from plimsoll.framework import PodInfo, Registry
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
 from plimsoll.leadership.fence import Fence
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
@@ -106,7 +107,7 @@ class FakeGroupStatuses:
         return DONE
 
     async def write_condition(
-        self, _version: str, _group: PodGroup, _condition: Mapping[str, Any]
+        self, _version: str, _group: PodGroup | CompositePodGroup, _condition: Mapping[str, Any]
     ) -> WriteResult:
         return DONE
 

@@ -184,13 +184,14 @@ def test_racks_are_listed_with_their_groups(tmp_path: Path) -> None:
     assert none.out.startswith("no group names a topology label; name one with --label")
 
 
-def test_a_report_draws_racks_with_their_groups(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [("plan",), ("whatif", "--add-node", "n9")])
+def test_a_report_draws_racks_with_their_groups(tmp_path: Path, asked: tuple[str, ...]) -> None:
     """Parts of a bar add up to the nodes that have members."""
     page = tmp_path / "plan.html"
     policy = a_policy_document("tidy", rebalancing=a_rebalancing("RemoveDuplicates"))
     file = str(tmp_path / saved(tmp_path, *racked(), policy))
 
-    said = say("plan", "--from", file, "--report", str(page))
+    said = say(*asked, "--from", file, "--report", str(page))
 
     html = page.read_text(encoding="utf-8")
     assert said.code in (0, 2), said

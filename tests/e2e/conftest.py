@@ -198,9 +198,13 @@ def guarded(
 
     @asynccontextmanager
     async def start(
-        role: str, trouble: Callable[[Call], str] | None = None, component: str = ""
+        role: str,
+        trouble: Callable[[Call], str] | None = None,
+        component: str = "",
+        *,
+        composite_groups: bool = False,
     ) -> AsyncIterator[Guarded]:
-        cluster = start_roadstead(pod_groups=True)
+        cluster = start_roadstead(pod_groups=True, composite_groups=composite_groups)
         async with (
             speaking(cluster.kubeconfig) as speaker,
             door(cluster.plain_url, grants_with(role, component) if component else grants(role)) as entrance,

@@ -34,6 +34,7 @@ PLURALS = {
 #: The version and the name of PodGroups of the core API.
 CORE_VERSION = "scheduling.k8s.io/v1alpha2"
 CORE = "podgroups.v1alpha2.scheduling.k8s.io"
+COMPOSITES = "compositepodgroups.v1alpha3.scheduling.k8s.io"
 
 Document = dict[str, Any]
 
@@ -42,7 +43,7 @@ def content_of(documents: Iterable[Document], taken: datetime = NOW) -> Snapshot
     """A snapshot of these objects."""
     objects: defaultdict[str, list[bytes]] = defaultdict(list)
     for each in documents:
-        plural = CORE if each.get("apiVersion") == CORE_VERSION else PLURALS[each["kind"]]
+        plural = CORE if each.get("apiVersion") == CORE_VERSION else PLURALS.get(each["kind"], COMPOSITES)
         objects[plural].append(json.dumps(each).encode())
     return SnapshotContent(taken.timestamp(), "a test", objects)
 

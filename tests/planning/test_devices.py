@@ -172,8 +172,8 @@ def test_a_claim_of_a_group_keeps_its_members(template: str) -> None:
     assert found.moves == ()
     assert reasons(found) == {"p": "SharedClaim", "q": "SharedClaim"}
     assert found.refused[0].refusal.message == (
-        "ResourceClaim default/team keeps the pod on its node: it is reserved for PodGroup train, and its"
-        " devices are free only once the group is deleted"
+        "ResourceClaim default/team keeps the pod where its devices are: it is reserved for PodGroup train,"
+        " and they are free only once the group is deleted"
     )
     assert taken(fork) == {"bad/d0": 1}
 

@@ -13,6 +13,7 @@ from plimsoll.access.rights import (
     MAINTENANCE_STATUS,
     PREEMPT,
     READ_AUTOSCALERS,
+    READ_COMPOSITES,
     READ_DEVICES,
     READ_MAINTENANCES,
     READ_POD_GROUPS,
@@ -86,7 +87,7 @@ def test_every_read_right_of_a_dry_run_is_reviewed() -> None:
 
     reviewed = {tuple(one.right) for one in asked(measuring)}
 
-    optional = (*READ_POD_GROUPS, *READ_MAINTENANCES, MAINTENANCE_STATUS, RULE_STATUS)
+    optional = (*READ_POD_GROUPS, *READ_COMPOSITES, *READ_MAINTENANCES, MAINTENANCE_STATUS, RULE_STATUS)
     where_served = {tuple(right) for right in optional}
 
     assert grants("dry-run") - reviewed == {("patch", "events.k8s.io", "events")} | where_served

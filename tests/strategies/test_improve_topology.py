@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from devices.builders import DRIVER, a_claim
 from planning.rounds import NOW, SAFE, a_policy
 from planning.test_rounds import AROUND, refusals
+from plimsoll.devices.book import DeviceBook
 from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
@@ -248,3 +250,62 @@ def test_no_move_holds_when_the_group_cannot_leave_whole_any_more(change: str, r
 
     assert isinstance(found, Refusal)
     assert found.reason == reason
+
+
+def test_a_claim_of_the_group_keeps_it_where_its_devices_are() -> None:
+    """All members could leave together, and the API server would keep the devices for the group."""
+    group = convert(
+        CorePodGroup,
+        {
+            "metadata": {"name": "train", "namespace": "default", "uid": "uid-train"},
+            "spec": {
+                "schedulingPolicy": {"gang": {"minCount": 4}},
+                "resourceClaims": [{"name": "net", "resourceClaimName": "team"}],
+            },
+        },
+    )
+    wants: dict[str, Any] = {
+        "schedulingGroup": {"podGroupName": "train"},
+        "resourceClaims": [{"name": "net", "resourceClaimName": "team"}],
+    }
+    here = {"key": RACK, "operator": "In", "values": ["a1", "a2"]}
+    user = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "train", "uid": "uid-train"}
+    status = {
+        "allocation": {
+            "devices": {"results": [{"request": "r", "driver": DRIVER, "pool": "fabric", "device": "d0"}]},
+            "nodeSelector": {"nodeSelectorTerms": [{"matchExpressions": [here]}]},
+        },
+        "reservedFor": [user],
+    }
+    cluster = a_scene(group=group, **wants)
+    cluster.objects.ledger(DeviceBook).set_claim(a_claim("team", status=status))
+
+    made = planned(
+        cluster, topologyKey=RACK, evictor={"minReplicas": 0, "podProtections": {"extraEnabled": []}}
+    )
+
+    assert made.moves == ()
+    assert refusals(made) == {(f"train-{number}", "SharedClaim") for number in range(4)}
+    (said,) = {each.refusal.message for each in made.refused}
+    assert said == (
+        "ResourceClaim default/team keeps the pod where its devices are: it is reserved for PodGroup train,"
+        " and they are free only once the group is deleted"
+    )
+
+
+def test_a_composite_group_is_not_moved() -> None:
+    """The label of the composite group and those of its groups would have to hold in the new place, too."""
+    group = convert(
+        CorePodGroup,
+        {
+            "metadata": {"name": "train", "namespace": "default"},
+            "spec": {
+                "schedulingPolicy": {"gang": {"minCount": 4}},
+                "parentCompositePodGroupName": "all",
+            },
+        },
+    )
+
+    assert (
+        planned(a_scene(group=group, schedulingGroup={"podGroupName": "train"}), topologyKey=RACK).moves == ()
+    )

@@ -45,7 +45,7 @@ OTHERS: dict[str, set[str]] = {
     "framework/descheduling/pod_indexes.py": {"lookup"},
     "inspection/changes/node_drain.py": {"ledger"},
     "inspection/explanations/placed_pod.py": {"builder.ledger"},
-    "inspection/explanations/pod_group.py": {"group"},
+    "inspection/explanations/pod_group.py": {"group", "part"},
     "inspection/overview.py": {"state.objects.pending"},
     "inspection/state.py": {"self.objects.pending"},
     "model/columns/pod_counts.py": {"self._lookup", "self._placed"},
@@ -60,8 +60,8 @@ OTHERS: dict[str, set[str]] = {
     "scheduling/binding/cycle.py": {"self.binder"},
     "scheduling/devices/device_claims.py": {"self._writer"},
     "scheduling/binding/volume_claims.py": {"self._writer"},
-    "scheduling/gangs/attempt.py": {"group", "self._oversight"},
-    "scheduling/gangs/oversight.py": {"group", "self.book"},
+    "scheduling/gangs/attempt.py": {"part", "self._oversight"},
+    "scheduling/gangs/oversight.py": {"part", "self.book"},
     "scheduling/queue/queueing_hints.py": {"plugin"},  # called by the queue, which judges
     "strategies/high_node_utilization.py": {
         "self._draining(sources, destinations, context)",

@@ -42,6 +42,14 @@ SEARCHES = {
     ),
     **dict.fromkeys(
         (
+            "engine/gangs/composite._placed",
+            "engine/gangs/composite._children",
+            "engine/gangs/composite._in_order",
+        ),
+        "engine/gangs/test_composite.py::test_a_search_in_several_orders_ends",
+    ),
+    **dict.fromkeys(
+        (
             "devices/allocator.Search._one",
             "devices/allocator.Search._next_device",
             "devices/allocator.Search._next_of_all",
@@ -56,6 +64,8 @@ SEARCHES = {
 OTHERS = {
     "plimsoll_optimal/planner._first_steps": "each turn leaves half of the moves",
     "plimsoll_optimal/spread_repair.mend_exactly": "each turn leaves half of the moves",
+    "engine/gangs/composite.branch_of": "each call is for a group below one, of a tree",
+    "engine/gangs/composite._after": "each call is for a group below one, of a tree",
     "plugins/fair_share._path": "each turn adds a queue, up to the most levels",
     "toolkit/scheduling/fair_shares.deserved_in_tree": "each call is for the queues below one, of a tree",
     "devices/shared_claims.together": "each pod is taken once",

@@ -10,6 +10,7 @@ import asyncio
 import sys
 from collections import Counter
 
+from whole_groups.composites import start_together
 from whole_groups.preemption import preempt
 from whole_groups.topology import start
 from whole_groups.world import play
@@ -30,6 +31,7 @@ def main() -> int:
             print(f"seed {seed}: {sentence}")
     print(f"{asked.clusters} clusters, {broken} groups broken; {dict(counts)}")
     wrong = starts(asked.seed, asked.clusters) + preemptions(asked.seed, asked.clusters)
+    wrong += composites(asked.seed, asked.clusters)
     return 1 if broken + wrong else 0
 
 
@@ -46,6 +48,19 @@ def starts(first: int, count: int) -> int:
         f"{count} groups in racks, {faults} faults; {started} started; {used} racks used, {fewest} would do"
     )
     return faults + (used > 1.03 * fewest)
+
+
+def composites(first: int, count: int) -> int:
+    """Let composite groups start, print what was wrong, and return how often."""
+    found = {seed: start_together(seed) for seed in range(first, first + count)}
+    for seed, outcome in found.items():
+        for fault in outcome.faults:
+            print(f"seed {seed}: {fault}")
+    faults = sum(len(each.faults) for each in found.values())
+    started = sum(each.started for each in found.values())
+    may = sum(each.may_start for each in found.values())
+    print(f"{count} composite groups, {faults} faults; {started} started of {may} for which there is a way")
+    return faults + (started < 0.98 * may)
 
 
 def preemptions(first: int, count: int) -> int:

@@ -13,6 +13,7 @@ from plimsoll.engine.gangs.topology_domains import TopologyPlacement
 from plimsoll.framework import PodInfo, all_feasible
 from plimsoll.framework.descheduling import context as descheduling
 from plimsoll.model.gang_members import GangUnits
+from plimsoll.model.group_trees import GroupTrees
 from plimsoll.rebalancing.execution import revalidation
 from plimsoll.toolkit.scheduling import gang_victims
 from whole_groups.world import Story, play
@@ -34,6 +35,7 @@ def test_no_strategy_and_no_preemption_breaks_a_group() -> None:
     assert counts["spare members that left"] >= 2
     assert counts["evicted"] >= 10
     assert counts["members in a zone"] >= 8
+    assert counts["members of composite groups"] >= 12
 
 
 def strategies_ignore_groups(patch: pytest.MonkeyPatch) -> None:
@@ -63,11 +65,16 @@ def a_group_is_placed_anywhere(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TopologyPlacement, "filter", lambda _, __, ___, snapshot: all_feasible(snapshot))
 
 
+def groups_of_a_tree_leave_one_by_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GroupTrees, "binding", lambda *_: "")
+
+
 FAULTS = (
     strategies_ignore_groups,
     victims_are_single,
     one_member_more_is_spare,
     a_group_is_placed_anywhere,
+    groups_of_a_tree_leave_one_by_one,
 )
 
 

@@ -70,6 +70,9 @@ class Marked:
                 labels["scheduling.x-k8s.io/pod-group"] = self.name
             case "schedulingGroup" | "core gang" | "core whole":
                 pod["spec"]["schedulingGroup"] = {"podGroupName": self.name}
+            case "composite":
+                number = int(pod["metadata"]["name"].rpartition("-")[2])
+                pod["spec"]["schedulingGroup"] = {"podGroupName": f"{self.name}-{number % 2}"}
             case "workloadRef":
                 pod["spec"]["workloadRef"] = {"name": self.name, "podGroup": "workers"}
             case "Volcano":
@@ -101,6 +104,8 @@ IN_A_ZONE = {
     "schedulingPolicy": {"gang": {"minCount": 2}},
     "schedulingConstraints": {"topology": [{"key": "zone"}]},
 }
+#: A composite group that runs, and one that arrives, of which both groups have to start.
+TREE, BOTH = "tree", "both"
 OBJECTS = ("plimsoll", "core gang", "core whole", "scheduler-plugins")
 
 
@@ -178,6 +183,27 @@ class GroupWorld(World):
         if len(nodes) == 1 or len(zones) > 1:
             self.story.broken.append(f"{step}: {len(nodes)} of {RACKED} are placed, in zones {sorted(zones)}")
 
+    def judge_trees(self, step: str) -> None:
+        """Say whether the composite group that arrives was placed in part, or in two zones."""
+        placed = [
+            document
+            for (kind, _), document in self._documents.items()
+            if kind == "Pod"
+            and document["metadata"].get("labels", {}).get("group") == BOTH
+            and document["spec"].get("nodeName")
+        ]
+        groups = {each["spec"]["schedulingGroup"]["podGroupName"] for each in placed}
+        tree = self._documents.get(("CompositePodGroup", BOTH), {"spec": {}})
+        labels = [each["key"] for each in tree["spec"].get("schedulingConstraints", {}).get("topology", ())]
+        zones = {
+            self._documents["Node", each["spec"]["nodeName"]]["metadata"]["labels"][label]
+            for each in placed
+            for label in labels
+        }
+        self.story.counts["members of composite groups"] += len(placed)
+        if len(groups) == 1 or len(zones) > 1:
+            self.story.broken.append(f"{step}: of {BOTH} only {sorted(groups)} run, in zones {sorted(zones)}")
+
     def _running(self) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for (kind, _), document in self._documents.items():
@@ -195,8 +221,10 @@ async def play(seed: int) -> Story:
     shares = "fairShare" in policy["spec"]["scheduling"]
     nodes = [_node(f"n{number}", draw) for number in range(draw.randint(3, 6))]
     groups = [_group(f"g{number}", draw) for number in range(draw.randint(2, 5))]
+    trees = _trees(random.Random(-seed))
+    groups += [Marked("composite", TREE, 3, 3)] if trees else []
     pods = _pods(nodes, groups, draw)
-    arriving = _arrivals(draw)
+    arriving = [*_arrivals(draw), *(each for each in trees if each["kind"] == "Pod")]
     for pod in (*pods, *arriving) if shares else ():
         # A victim of a queue that is more important than the pod of the other queue comes back immediately.
         pod["spec"]["priority"] = 0
@@ -209,6 +237,7 @@ async def play(seed: int) -> Story:
             *(_pod_group(each) for each in groups if each.kind in OBJECTS),
             {"kind": "PodGroup", "metadata": {"name": "urgent"}, "spec": {"minMember": 2}},
             {"kind": "CorePodGroup", "metadata": {"name": RACKED}, "spec": IN_A_ZONE},
+            *(each for each in trees if each["kind"] != "Pod"),
             *pods,
         )
         await settled()
@@ -226,6 +255,7 @@ async def play(seed: int) -> Story:
             await settled()
             world.judge(step)
             world.judge_zones(step)
+            world.judge_trees(step)
             await world.wait(600)
         world.observed()
     return world.story
@@ -350,6 +380,31 @@ def _pod(name: str, owner: str, draw: random.Random) -> dict[str, Any]:
     status["startTime"] = f"2026-01-01T{draw.randint(0, 11):02}:00:00Z"
     status["containerStatuses"] = [{"name": "c", "ready": True, "restartCount": draw.choice((0, 0, 9))}]
     return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
+
+
+def _trees(draw: random.Random) -> list[dict[str, Any]]:
+    """In every second cluster a composite group that runs, and one that arrives with its pods."""
+    if draw.random() < 0.5:
+        return []
+    found: list[dict[str, Any]] = []
+    for name in (TREE, BOTH):
+        spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}}
+        if name == BOTH and draw.random() < 0.5:
+            spec["schedulingConstraints"] = {"topology": [{"key": "zone"}]}
+        found.append({"kind": "CompositePodGroup", "metadata": {"name": name}, "spec": spec})
+        for number in range(2):
+            part = {"schedulingPolicy": {"gang": {"minCount": 1}}, "parentCompositePodGroupName": name}
+            found.append({"kind": "CorePodGroup", "metadata": {"name": f"{name}-{number}"}, "spec": part})
+    for number in range(draw.randint(2, 4)):
+        requests = {"cpu": str(draw.randint(1, 3))}
+        metadata = {"name": f"{BOTH}-{number}", "uid": f"uid-{BOTH}-{number}", "labels": {"group": BOTH}}
+        spec = {
+            "priority": 10,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}],
+            "schedulingGroup": {"podGroupName": f"{BOTH}-{number % 2}"},
+        }
+        found.append({"kind": "Pod", "metadata": metadata, "spec": spec})
+    return found
 
 
 def _arrivals(draw: random.Random) -> list[dict[str, Any]]:

@@ -95,6 +95,8 @@ ALLOCATE = (
 
 READ_POD_GROUPS = tuple(Right(verb, CORE, "podgroups") for verb in ("list", "watch"))
 POD_GROUP_STATUS = Right("patch", CORE, "podgroups/status")
+READ_COMPOSITES = tuple(Right(verb, CORE, "compositepodgroups") for verb in ("list", "watch"))
+COMPOSITE_STATUS = Right("patch", CORE, "compositepodgroups/status")
 
 #: The rights to carry NodeMaintenances out, but for those of their moves.
 MAINTENANCE_STATUS = Right("patch", PLIMSOLL, "nodemaintenances/status")

@@ -42,6 +42,7 @@ from plimsoll.framework import (
 )
 from plimsoll.model.autoscalers.recommended_requests import Autoscalers
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.limit_range import LimitRange, LimitRanges
 from plimsoll.model.kinds.node import unreadable_of
 from plimsoll.model.kinds.objects import SHELVES
@@ -290,13 +291,15 @@ class Mirror(PlacedPodsSubscriber):
         if shelf is None:
             self._enter(objects, subject, old, new)
             return
-        key = subject.group_key if isinstance(subject, PodGroup) else shelf_key(subject)
+        key = subject.group_key if isinstance(subject, PodGroup | CompositePodGroup) else shelf_key(subject)
         stock: dict[str, Any] = getattr(objects, shelf)
         if new is None:
             stock.pop(key, None)
         else:
             stock[key] = new
-        if isinstance(subject, PodGroup | RebalancingRule):  # requeue no pod: the gates of gangs do
+        if isinstance(
+            subject, PodGroup | CompositePodGroup | RebalancingRule
+        ):  # requeue no pod: the gates of gangs do
             objects.budget_version += old is None or new is None or old.spec != new.spec
             return
         if isinstance(subject, PersistentVolumeClaim | PersistentVolume):

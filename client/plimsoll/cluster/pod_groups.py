@@ -7,7 +7,7 @@ It holds objects as watched; only the cache knows which pods are assumed.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct, field
 
@@ -25,6 +25,8 @@ from plimsoll.cluster.watch_events import (
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.framework import Pod
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.group_trees import GroupTrees
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup, is_composite
 from plimsoll.model.kinds.owned_group import (
     NOT_YET,
     OwnedGroup,
@@ -52,6 +54,7 @@ class Group(Struct):
         started_at: When this process last decided to start it, in seconds since the epoch; None if never.
         overdue: Whether a start has exceeded its time limit.
         present: Members that count towards minMember.
+        others: All groups, of which some may be in one tree with this one; None for a group by itself.
     """
 
     key: str
@@ -61,6 +64,7 @@ class Group(Struct):
     started_at: float | None = None
     overdue: bool = False
     present: int = 0
+    others: "Groups | None" = None
 
     @property
     def title(self) -> str:
@@ -73,9 +77,19 @@ class Group(Struct):
         return 1 if self.object is None else max(1, self.object.spec.min_member)
 
     @property
+    def has_enough_pods(self) -> bool:
+        """Whether as many pods exist as a start needs."""
+        return self.object is not None and self.present >= self.min_member
+
+    @property
     def topology_key(self) -> str:
         """The node label whose value all members share, "" for none."""
         return "" if self.object is None else self.object.spec.topology_key
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it starts with the other groups of a composite group."""
+        return self.object is not None and bool(self.object.spec.parent)
 
     def near(self, rules: GroupRules) -> tuple[str, ...]:
         """The node labels whose values all members should share, the narrowest first."""
@@ -105,12 +119,10 @@ class Group(Struct):
         if self.object is None:
             seen = " that the operator may read" if is_core(self.key) else ""
             return f"waiting for PodGroup {self.key}: there is no such {resource_of(self.key)}{seen}"
-        if self.object.spec.parent:
-            return (
-                f"{self.title} is part of CompositePodGroup {self.object.spec.parent}, and Plimsoll does not"
-                " place groups of groups: make it without a parent, or let another scheduler place it"
-            )
-        if self.present < self.min_member:
+        above = self.others.obstacle_above(self.object) if self.is_part and self.others else ""
+        if above:
+            return above
+        if not self.has_enough_pods:
             return (
                 f"cannot find enough sibling pods of {self.title}, whose "
                 f"{self.object.spec.least_name} is {self.min_member}"
@@ -135,6 +147,25 @@ class Group(Struct):
                     counts.scheduled += 1
                     counts.running += phase == "Running"
         return counts
+
+
+class Composite(Struct):
+    """One composite group.
+
+    Attributes:
+        key: As its object has it.
+        object: The CompositePodGroup.
+        refusal: Why the last start failed, "" if it succeeded or was not tried.
+    """
+
+    key: str
+    object: CompositePodGroup
+    refusal: str = ""
+
+    @property
+    def title(self) -> str:
+        """The group in words."""
+        return title_of(self.key)
 
 
 class Census(Struct):
@@ -177,12 +208,16 @@ class Groups(PlacedPodsSubscriber):
 
     Attributes:
         core_version: The version in which the core API's groups are watched, "" for none.
+        composite_version: The same of its composite groups.
+        composites: The composite groups by key.
         deriving: The schedulers whose pods form groups by their owners.
         derived: Notified when that has been set.
     """
 
     def __init__(self) -> None:
-        self.core_version = ""
+        self.core_version = self.composite_version = ""
+        self.composites: dict[str, Composite] = {}
+        self._trees: GroupTrees | None = None
         self.deriving: frozenset[str] = frozenset()
         self.derived = Signal()
         self._groups: dict[str, Group] = {}
@@ -202,8 +237,14 @@ class Groups(PlacedPodsSubscriber):
         """Note the version in which the core API's groups are watched."""
         self.core_version = resource.path.split("/")[-2]
 
+    def watch_composites(self, resource: WatchedResource) -> None:
+        """Note the version in which the core API's composite groups are watched."""
+        self.composite_version = resource.path.split("/")[-2]
+
     def api_version_of(self, key: str) -> str:
         """The ``apiVersion`` of the object of the group with this key."""
+        if is_composite(key):
+            return f"{CORE}/{self.composite_version}"
         found = self._groups[key].object if key in self._groups else None
         if isinstance(found, OwnedGroup):
             return found.api_version
@@ -221,6 +262,57 @@ class Groups(PlacedPodsSubscriber):
     def key_of(self, pod: Pod) -> str:
         """The key of the gang of a pod, "" for none."""
         return key_of(pod, derives=pod.spec.scheduler_name in self.deriving)
+
+    # -- trees of groups -------------------------------------------------------------------------------------
+
+    @property
+    def trees(self) -> GroupTrees:
+        """The trees that composite groups and their groups form."""
+        if self._trees is None:
+            known = {each.key: each.object for each in self._groups.values() if each.object is not None}
+            parts = {key: each for key, each in known.items() if each.spec.parent}
+            self._trees = GroupTrees(parts, {each.key: each.object for each in self.composites.values()})
+        return self._trees
+
+    def above(self, key: str) -> list[Composite]:
+        """The composite groups above a group, from its parent to the root; those that are known."""
+        group = self._groups.get(key)
+        if group is None or group.object is None or not group.object.spec.parent:
+            return []
+        return [self.composites[each.group_key] for each in self.trees.above(group.object).path]
+
+    def parts(self, key: str) -> list[Group]:
+        """The groups that start together with the one with this key, with itself; below a composite all."""
+        if is_composite(key):
+            return [self._groups[each] for each in self.trees.leaves(key)]
+        above = self.above(key)
+        found = [self._groups[each] for each in self.trees.leaves(above[-1].key)] if above else []
+        return found or [self._groups[key]]
+
+    def obstacle_above(self, group: PodGroup) -> str:
+        """Why no start of the composite groups above a group can be tried yet, "" if one can."""
+        ancestry = self.trees.above(group)
+        if ancestry.fault:
+            return ancestry.fault
+        for each in reversed(ancestry.path):
+            if not self.trees.is_met(each.group_key, lambda key: self._groups[key].has_enough_pods):
+                return (
+                    f"cannot find enough groups with enough pods in {title_of(each.group_key)}, whose"
+                    f" minGroupCount is {each.least}"
+                )
+        return ""
+
+    def invalid(self, group: Group) -> str:
+        """Why the composite groups above a group can never start as they are, "" if they may."""
+        ancestry = None if group.object is None else self.trees.above(group.object)
+        return ancestry.fault if ancestry is not None and ancestry.is_invalid else ""
+
+    def is_met(self, key: str, is_met: Callable[[Group], bool]) -> bool:
+        """Whether enough groups below a composite group meet a condition; no if it is part of no tree."""
+        parts = self.parts(key)
+        if not parts or parts[0].object is None or self.trees.above(parts[0].object).fault:
+            return False
+        return self.trees.is_met(key, lambda each: is_met(self._groups[each]))
 
     def keys_of(self, found: PodGroup) -> set[str]:
         """The keys of the gangs that an object is about: an owner may have several, or none."""
@@ -251,18 +343,35 @@ class Groups(PlacedPodsSubscriber):
                 for key in self.keys_of(owner):
                     self._groups[key].object = None
             case ObjectAdded(PodGroup() as group) | ObjectUpdated(_, PodGroup() as group):
-                self._groups.setdefault(group.group_key, Group(group.group_key)).object = group
+                known = self._groups.setdefault(group.group_key, Group(group.group_key, others=self))
+                self._set_object(known, group)
+            case ObjectAdded(CompositePodGroup() as composite) | ObjectUpdated(
+                _, CompositePodGroup() as composite
+            ):
+                self._trees = None
+                before = self.composites.get(composite.group_key)
+                is_same = before is not None and before.object.uid == composite.uid
+                refusal = before.refusal if before is not None and is_same else ""
+                self.composites[composite.group_key] = Composite(composite.group_key, composite, refusal)
+            case ObjectDeleted(CompositePodGroup() as composite):
+                self._trees = None
+                self.composites.pop(composite.group_key, None)
             case ObjectDeleted(PodGroup() as group):
-                known = self._groups.get(group.group_key)
-                if known is not None:
-                    known.object = None
-                    self._drop_if_empty(known)
+                found = self._groups.get(group.group_key)
+                if found is not None:
+                    self._set_object(found, None)
+                    self._drop_if_empty(found)
 
     def observe_placed(self, pods: Sequence[Pod]) -> None:
         """Add pods that have nodes."""
         for pod in pods:
             if pod.uid in self._key_of or self.key_of(pod):
                 self._set_member(pod)
+
+    def _set_object(self, group: Group, found: PodGroup | None) -> None:
+        if any(each is not None and each.spec.parent for each in (group.object, found)):
+            self._trees = None
+        group.object = found
 
     def _set_member(self, pod: Pod) -> None:
         key = self.key_of(pod)
@@ -283,7 +392,7 @@ class Groups(PlacedPodsSubscriber):
             self._drop_if_empty(group)
 
     def _begin(self, key: str) -> Group:
-        found = self._groups[key] = Group(key)
+        found = self._groups[key] = Group(key, others=self)
         if is_owned(key):
             found.object = self._owners.get(owner_key(key)) or without_object(key)
             self._of_owner.setdefault(owner_key(key), set()).add(key)
@@ -338,8 +447,8 @@ def gang_needs(groups: Groups, cache: Cache) -> dict[str, int]:
     """
     needs = {}
     for group in groups:
-        if group.object is None or group.obstacle() or shortage(group, cache.cluster):
-            needs[group.key] = NOT_YET
+        if group.object is None or group.is_part or group.obstacle() or shortage(group, cache.cluster):
+            needs[group.key] = NOT_YET  # of a composite group, a part alone could not start either
             continue
         placed = len(placed_members(group, cache))
         is_bound = bool(group.topology_key) and placed > 0

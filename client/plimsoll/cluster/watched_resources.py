@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from plimsoll.model.autoscalers.vertical_pod_autoscaler import VerticalPodAutoscaler
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.limit_range import LimitRange
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.owned_group import OWNERS
@@ -84,6 +85,16 @@ CORE_POD_GROUPS = tuple(
     for version in ("v1beta1", "v1alpha3", "v1alpha2")
 )
 
+#: Likewise the composite groups.
+CORE_COMPOSITES = tuple(
+    WatchedResource(
+        f"compositepodgroups.{version}.{CORE}",
+        f"/apis/{CORE}/{version}/compositepodgroups",
+        CompositePodGroup,
+    )
+    for version in ("v1beta1", "v1alpha3")
+)
+
 #: Owners whose pods form groups, where a policy says so.
 GROUP_OWNERS = tuple(
     WatchedResource(each.resource, f"/apis/{each.api_version}/{each.resource.partition('.')[0]}", each)
@@ -91,7 +102,7 @@ GROUP_OWNERS = tuple(
 )
 
 #: What many clusters do not have.
-OPTIONAL = (*DEVICES, AUTOSCALERS, *CORE_POD_GROUPS)
+OPTIONAL = (*DEVICES, AUTOSCALERS, *CORE_POD_GROUPS, *CORE_COMPOSITES)
 
 WATCHED = (
     WatchedResource("nodes", "/api/v1/nodes", Node),

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from plimsoll.cluster.watched_resources import WatchedResource
 from plimsoll.kube.session.errors import APIError, answer_of
 from plimsoll.kube.session.session import MERGE_PATCH, STRATEGIC_PATCH, Session
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.pod_group import CORE, PodGroup
 from plimsoll.ports.custom_resources import WatchedMaintenance, WatchedRecord
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
@@ -125,11 +126,12 @@ class PodGroupResources(NamespacedResources):
     """Writes the status of PodGroups: ours, and conditions of the core API's."""
 
     async def write_condition(
-        self, version: str, group: PodGroup, condition: Mapping[str, Any]
+        self, version: str, group: PodGroup | CompositePodGroup, condition: Mapping[str, Any]
     ) -> WriteResult:
         """Set one condition of this very core group (by uid), in that version of the API; others stay."""
+        plural = "compositepodgroups" if isinstance(group, CompositePodGroup) else "podgroups"
         body = {"metadata": {"uid": group.uid}, "status": {"conditions": [condition]}}
-        path = f"/apis/{CORE}/{version}/namespaces/{group.namespace}/podgroups/{group.name}/status"
+        path = f"/apis/{CORE}/{version}/namespaces/{group.namespace}/{plural}/{group.name}/status"
         return await self._session.write("PATCH", path, body, content_type=STRATEGIC_PATCH)
 
 

@@ -8,12 +8,14 @@ from msgspec import Struct
 
 from plimsoll.access.rights import (
     ALLOCATE,
+    COMPOSITE_STATUS,
     GRANTS,
     OPTIONAL_GRANTS,
     PLIMSOLL,
     POD_GROUP_STATUS,
     READ_ADMISSION,
     READ_AUTOSCALERS,
+    READ_COMPOSITES,
     READ_DEVICES,
     READ_OWNERS,
     READ_POD_GROUPS,
@@ -159,6 +161,7 @@ def wanted_rights(
     *,
     has_autoscalers: bool = False,
     serves_pod_groups: bool = False,
+    serves_composites: bool = False,
 ) -> Iterator[NeededRight]:
     """The rights that the operator needs for itself, for each policy, for devices and for autoscalers.
 
@@ -168,6 +171,7 @@ def wanted_rights(
         devices: Whether the cluster has devices.
         has_autoscalers: Whether the cluster has VerticalPodAutoscalers.
         serves_pod_groups: Whether the API server serves PodGroups of scheduling.k8s.io.
+        serves_composites: Whether it serves CompositePodGroups.
     """
     own = [ReviewedRight(right) for right in sorted(READING)]
     for namespace, name in leases:
@@ -198,6 +202,14 @@ def wanted_rights(
         needed = (*READ_POD_GROUPS, *((POD_GROUP_STATUS,) if places_pods else ()))
         yield NeededRight(
             "PodGroups", tuple(map(ReviewedRight, needed)), {}, otherwise="their pods are not placed"
+        )
+    if serves_composites:
+        needed = (*READ_COMPOSITES, *((COMPOSITE_STATUS,) if places_pods else ()))
+        yield NeededRight(
+            "CompositePodGroups",
+            tuple(map(ReviewedRight, needed)),
+            {},
+            otherwise="the pods of their groups are not placed",
         )
     if any(_is_deriving(policy) for policy in policies):
         owners = tuple(ReviewedRight(right) for each in READ_OWNERS.values() for right in each)

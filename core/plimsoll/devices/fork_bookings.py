@@ -54,8 +54,16 @@ def decide_on_fork(state: CycleState, pod: PodInfo, node: str, fork: Cluster) ->
     row = fork.rows[node]
     bookings = devices.bookings(row, fork.nodes[row], lambda: f"{pod.uid}-{next(numbers)}")
     state.write(DecidedBookings(bookings))
+    book_again(state, pod, fork)
+
+
+def book_again(state: CycleState, pod: PodInfo, fork: Cluster) -> None:
+    """Allocate the stored bookings of a pod on one more fork."""
+    decided = state.find(DecidedBookings)
+    if decided is None:
+        return
     book = fork.objects.ledger(DeviceBook)
-    for each in bookings:
+    for each in decided.bookings:
         if each.allocation is not None:
             claim = each.claim if each.extended is None else _named(each.claim, pod)
             book.set_claim(claim.allocated(each.allocation))

@@ -4,10 +4,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from plimsoll.devices.book import DeviceBook
 from plimsoll.devices.fork_devices import ForkDevices
+from plimsoll.devices.pod_claims import shared_keys
 from plimsoll.framework import PodInfo
 from plimsoll.framework.descheduling.proposals import Candidate, Refusal
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.model.kinds.objects import ClusterObjects
 
 
 class SharedClaimGroup(Struct, frozen=True):
@@ -40,7 +43,7 @@ def together(candidates: Sequence[Candidate], fork: Cluster) -> SharedClaimGroup
                 if user.uid in found:
                     continue
                 if user.is_group:
-                    return Refusal("SharedClaim", _of_group(claim.key, user.name))
+                    return _of_group(claim.key, user.name)
                 other = fork.pods.get(user.uid)
                 if other is None:
                     return _stays(claim.key, f"{user.resource}/{user.name}", "is not known to run on a node")
@@ -53,6 +56,24 @@ def together(candidates: Sequence[Candidate], fork: Cluster) -> SharedClaimGroup
     return SharedClaimGroup(tuple(found.values()), tuple(claims), max(claims.values()) > 1)
 
 
+def kept_by_group_claim(pod: PodInfo, objects: ClusterObjects) -> Refusal | None:
+    """Why a member of a group stays where the claim of its group has devices; None if nothing keeps it there.
+
+    The API server frees such a claim when its PodGroup is deleted, not when the pods leave: a replacement
+    could only return to the nodes that reach the devices.
+    """
+    book = objects.known_ledger(DeviceBook)
+    for key in () if book is None else shared_keys(pod.pod, book.claims):
+        claim = book.claims.get(key) if book is not None else None
+        allocation = None if claim is None else claim.status.allocation
+        if claim is None or allocation is None or allocation.node_selector is None:
+            continue
+        for user in claim.status.reserved_for:
+            if user.is_group:
+                return _of_group(key, user.name)
+    return None
+
+
 def _node_of(pod: PodInfo, fork: Cluster) -> str:
     row = fork.row_of_pod(pod.uid)
     return pod.pod.node_name if row is None else fork.nodes[row].name
@@ -62,10 +83,11 @@ def _reason(claim: str, pod: PodInfo) -> str:
     return f"it shares ResourceClaim {claim} with pod {pod.key}, which moves"
 
 
-def _of_group(claim: str, group: str) -> str:
-    return (
-        f"ResourceClaim {claim} keeps the pod on its node: it is reserved for PodGroup {group}, and its"
-        " devices are free only once the group is deleted"
+def _of_group(claim: str, group: str) -> Refusal:
+    return Refusal(
+        "SharedClaim",
+        f"ResourceClaim {claim} keeps the pod where its devices are: it is reserved for PodGroup {group}, and"
+        " they are free only once the group is deleted",
     )
 
 

@@ -4,8 +4,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from plimsoll.model.columns.columns import PodIndex
+from plimsoll.model.group_trees import GroupTrees
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.gang_marks import ANNOTATION_KEYS, CORES, OURS, OWNED, Gang, gangs_of
 from plimsoll.model.kinds.objects import ClusterObjects
+from plimsoll.model.kinds.pod_group import PodGroup, PodGroupSpec
 from plimsoll.model.kinds.pod_info import PodInfo
 from plimsoll.model.names import PodUid
 
@@ -132,14 +135,17 @@ class GangMembers(PodIndex):
         bound = [each for each in members.values() if each.pod.node_name]
         running = sum(each.pod.status.phase != "Pending" for each in members.values())
         specs = [each.spec for each in (objects.pod_groups.get(gang.key) for gang in named) if each]
+        above = [composite for gang in named for composite in _above_of(gang, objects)]
         return GangUnit(
             named,
             members,
             _above(least, running, members),
             _above(least, len(bound), members),
             least,
-            next((each.own_priority for each in specs if each.leaves_whole), None),
-            next((each.topology_key for each in specs if each.topology_key), ""),
+            max((each for each in _priorities(specs, above) if each is not None), default=None),
+            next(
+                filter(None, (*(one.topology_key for one in specs), *(one.topology_key for one in above))), ""
+            ),
         )
 
     def breaking(self, leaving: Iterable[PodInfo], find: FindPod, objects: ClusterObjects) -> PodInfo | None:
@@ -215,7 +221,7 @@ def _least(gang: Gang, objects: ClusterObjects) -> int | None:
     if gang.kind not in (OURS, CORES, OWNED):
         return gang.least
     known = objects.pod_groups.get(gang.key)
-    if known is None or known.spec.leaves_whole or known.spec.parent:
+    if known is None or known.spec.leaves_whole or _binding(known, objects):
         return None
     return 0 if known.spec.are_independent else max(1, known.spec.min_member)
 
@@ -230,15 +236,37 @@ def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
     known = objects.pod_groups.get(gang.key) if gang.kind in (CORES, OWNED) else None
     if known is None and gang.kind == OWNED:
         return True
-    if known is None or known.spec.parent:
+    if known is None or _binding(known, objects):
         return False
-    return known.spec.are_independent and not known.spec.topology_key
+    is_confined = known.spec.topology_key or any(each.topology_key for each in _above_of(gang, objects))
+    return known.spec.are_independent and not is_confined
 
 
 def _siblings(gang: Gang, objects: ClusterObjects) -> Iterator[_GangKey]:
-    """The other groups of a group's CompositePodGroup: how many of them it needs is not read."""
+    """All groups below the highest CompositePodGroup whose groups need one another: they leave together."""
     known = objects.pod_groups.get(gang.key)
-    if known is not None and known.spec.parent:
-        for each in objects.pod_groups.values():
-            if each.spec.parent == known.spec.parent and each.namespace == known.namespace:
-                yield CORES, each.group_key
+    top = "" if known is None else _binding(known, objects)
+    if top:
+        for key in GroupTrees(objects.pod_groups, objects.composites).leaves(top):
+            yield CORES, key
+
+
+def _binding(group: PodGroup, objects: ClusterObjects) -> str:
+    """The key of the highest CompositePodGroup above a group whose groups need one another, "" for none."""
+    if not group.spec.parent:
+        return ""
+    return GroupTrees(objects.pod_groups, objects.composites).binding(group)
+
+
+def _above_of(gang: Gang, objects: ClusterObjects) -> tuple[CompositePodGroup, ...]:
+    """The CompositePodGroups above a group."""
+    known = objects.pod_groups.get(gang.key)
+    if known is None or not known.spec.parent:
+        return ()
+    return GroupTrees(objects.pod_groups, objects.composites).above(known).path
+
+
+def _priorities(specs: Iterable[PodGroupSpec], above: Iterable[CompositePodGroup]) -> Iterator[int | None]:
+    """The priorities of groups whose members leave together."""
+    yield from (each.own_priority for each in specs if each.leaves_whole)
+    yield from (each.spec.priority for each in above if each.leaves_whole)

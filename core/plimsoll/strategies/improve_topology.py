@@ -29,6 +29,7 @@ from typing import ClassVar
 
 from pydantic import Field, StrictInt, StrictStr
 
+from plimsoll.devices.shared_claims import kept_by_group_claim
 from plimsoll.framework import PluginArgs, PodInfo
 from plimsoll.framework.descheduling import (
     Bundle,
@@ -142,13 +143,18 @@ class ImproveTopology(Strategy):
         members, key = list(unit.members.values()), self._key(unit, context)
         if not key or any(pod.pod.status.phase != "Running" for pod in members):
             return 0.0
-        if len(_domains(members, key, context)) < 2:
+        if len(_domains(members, key, context)) < 2 or self._is_composite(unit, context):
             return 0.0
         ran = min(age_s(pod.pod.status.start_time, context.now) for pod in members)
         if isinf(ran):
             return 0.0
         lost = self.args.slowdown_percent / 100 * ran
         return (lost - self.args.restart_seconds) * len(members)
+
+    def _is_composite(self, unit: GangUnit, context: StrategyContext) -> bool:
+        """Whether it is part of a composite group, whose domains in one another are not searched here."""
+        groups = (context.objects.pod_groups.get(gang.key) for gang in unit.gangs)
+        return any(group is not None and group.spec.parent for group in groups)
 
     def _bundle(self, unit: GangUnit, context: StrategyContext) -> Bundle | None:
         """The whole group with its places in one domain; None if it must stay, or has no such place."""
@@ -161,7 +167,13 @@ class ImproveTopology(Strategy):
         required = unit.topology
         inside = [(required, value) for value in _domains(pods, required, context)] if required else []
         places = context.prospects.together(pods, key, inside)
-        if places is None or any(places[pod.uid] == context.node_of(pod) for pod in pods):
+        if places is None:
+            for pod in pods:
+                refusal = kept_by_group_claim(pod, context.objects)
+                if refusal is not None:
+                    context.must_stay(pod, f"{title} runs in {count} domains of label {key}", refusal)
+            return None
+        if any(places[pod.uid] == context.node_of(pod) for pod in pods):
             return None
         return Bundle(
             tuple(Candidate(pod, context.node_of(pod), reason, places[pod.uid]) for pod in pods), group=title

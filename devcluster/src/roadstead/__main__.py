@@ -97,6 +97,12 @@ def _parser() -> argparse.ArgumentParser:
         help="serve PodGroups and Workloads of scheduling.k8s.io/v1alpha2",
     )
     add(
+        "--composite-groups",
+        action=switch,
+        default=False,
+        help="serve them, and CompositePodGroups, in v1alpha3 instead",
+    )
+    add(
         "--job-groups",
         action=switch,
         default=False,
@@ -160,6 +166,7 @@ def main() -> None:
         authorization=options.authorization_mode,
         event_ttl_s=options.event_ttl_seconds,
         pod_groups=options.pod_groups,
+        composite_groups=options.composite_groups,
         job_groups=options.job_groups,
     )
     path: Path = options.kubeconfig

@@ -23,7 +23,7 @@ from roadstead.discovery.openapi import OpenApi
 from roadstead.kinds import events
 from roadstead.kinds.builtin import built_in_kinds
 from roadstead.kinds.certificates import CertificateSigningRequests
-from roadstead.kinds.pod_groups import RESOURCES
+from roadstead.kinds.pod_groups import resources
 from roadstead.limits.limit_ranges import LimitRanger
 from roadstead.limits.quotas import QUOTAS, QuotaAdmission
 from roadstead.server.request_handler import RequestHandler
@@ -54,6 +54,7 @@ def built_in_api(
     randomness: random.Random | None = None,
     *,
     pod_groups: bool = False,
+    composite_groups: bool = False,
 ) -> Api:
     """Build an ``Api`` of the built-in kinds, with the objects that every cluster has.
 
@@ -61,15 +62,23 @@ def built_in_api(
         clock: the time, with zone.
         randomness: the source of uids and generated names; None is unseeded.
         pod_groups: whether PodGroups and Workloads of scheduling.k8s.io/v1alpha2 are served.
+        composite_groups: whether they, and CompositePodGroups, are served in v1alpha3 instead.
     """
 
     def now() -> str:  # one for all runs of a write
         return api.now()
 
-    kinds = built_in_kinds(device_expression_fault, policy_fault, now, pod_groups=pod_groups)
+    has_groups = pod_groups or composite_groups
+    kinds = built_in_kinds(
+        device_expression_fault,
+        policy_fault,
+        now,
+        pod_groups=has_groups,
+        composite_groups=composite_groups,
+    )
     kinds["certificatesigningrequests.certificates.k8s.io"] = CertificateSigningRequests(now)
     api: Api = Api(kinds, converters={"events": events.converted}, clock=clock, randomness=randomness)
-    for resource in RESOURCES if pod_groups else ():
+    for resource in resources(composites=composite_groups) if has_groups else ():
         api.registry.add(resource)
 
     def write_quota(quota: Obj, status: Obj) -> None:

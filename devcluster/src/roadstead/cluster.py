@@ -143,6 +143,7 @@ class DevCluster:
         clock: the time, with zone, of objects, controllers and kubelets.
         event_ttl_s: seconds from the last write of an Event to its deletion.
         pod_groups: whether PodGroups and Workloads of scheduling.k8s.io/v1alpha2 are served.
+        composite_groups: whether they, and CompositePodGroups, are served in v1alpha3 instead.
         job_groups: whether Jobs whose pods need one another get one of each; only with ``pod_groups``.
         actions: called on a POST to their path, as ``reset`` is; a StatusError is the response.
         authorization: "AlwaysAllow", or "RBAC" for roles and their bindings.
@@ -168,13 +169,14 @@ class DevCluster:
         clock: Callable[[], dt.datetime] = utc_now,
         event_ttl_s: float = EVENT_TTL_S,
         pod_groups: bool = False,
+        composite_groups: bool = False,
         job_groups: bool = False,
         actions: Mapping[str, Callable[[], None]] | None = None,
         authorization: str = ALWAYS_ALLOW,
     ) -> None:
         self._offset = dt.timedelta()
         moved: Callable[[], dt.datetime] = lambda: clock() + self._offset  # noqa: E731
-        self.api = built_in_api(moved, pod_groups=pod_groups)
+        self.api = built_in_api(moved, pod_groups=pod_groups, composite_groups=composite_groups)
         self.token = token or new_token()
         self.url = ""
         self.plain_url = ""
@@ -197,7 +199,9 @@ class DevCluster:
         self.faults.controls |= {"/roadstead/restart": self._restart, "/roadstead/clock": self._move_clock}
         self._restarting: asyncio.Task[None] | None = None
         self._queue = WorkQueue(lambda: moved().timestamp(), self._server.webhooks)
-        self._context = make_context(self.api, self._queue, job_groups=pod_groups and job_groups)
+        self._context = make_context(
+            self.api, self._queue, job_groups=pod_groups and job_groups and not composite_groups
+        )
         self._event_expiry = EventExpiry(self._context, event_ttl_s)
         self._worker: asyncio.Task[None] | None = None
         self._built_in = {

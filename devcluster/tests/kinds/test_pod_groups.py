@@ -147,3 +147,85 @@ async def test_kubectl_sees_policy_and_state(api: Api) -> None:
                 after = (await answer.json())["rows"][0]["cells"][:4]
 
     assert (before, after) == (["g", "Gang", "<none>", "Pending"], ["g", "Gang", "<none>", "Scheduled"])
+
+
+# -- v1alpha3, with composite groups -----------------------------------------------------------------------
+
+COMPOSITES = "compositepodgroups.scheduling.k8s.io"
+REFERENCE = {"workloadRef": {"workloadName": "w", "templateName": "t"}}
+GROUPS_OF_TWO: dict[str, Any] = {"schedulingPolicy": {"gang": {"minGroupCount": 2}}, **REFERENCE}
+
+
+@pytest.fixture
+def newer() -> Api:
+    """An API that serves composite groups."""
+    return built_in_api(composite_groups=True)
+
+
+def test_a_composite_group_and_its_parts_get_mode_and_priority(newer: Api) -> None:
+    newer.create("priorityclasses.scheduling.k8s.io", {"metadata": {"name": "high"}, "value": 9})
+    metadata = {"name": "g", "namespace": "default"}
+    part = {**GANG, **REFERENCE, "parentCompositePodGroupName": "g"}
+
+    composite = newer.create(
+        COMPOSITES, {"metadata": metadata, "spec": {**GROUPS_OF_TWO, "priorityClassName": "high"}}
+    )
+    group = made(newer, part)
+
+    assert (composite["spec"]["disruptionMode"], composite["spec"]["priority"]) == ({"single": {}}, 9)
+    assert group["spec"]["parentCompositePodGroupName"] == "g"
+    assert {each["apiVersion"] for each in (composite, group)} == {"scheduling.k8s.io/v1alpha3"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "fault"),
+    [
+        ({"schedulingPolicy": {"basic": {}}}, "spec.workloadRef: Required value"),
+        (
+            {**REFERENCE, "schedulingPolicy": {"gang": {"minCount": 2}}},
+            "spec.schedulingPolicy.gang.minGroupCount: Required value",
+        ),
+        (
+            {**GROUPS_OF_TWO, "disruptionMode": {"all": {}, "single": {}}},
+            'Invalid value: "{all, single}": must specify exactly one of: `all`, `single`',
+        ),
+    ],
+)
+def test_refusals_of_composite_groups(newer: Api, spec: dict[str, Any], fault: str) -> None:
+    with pytest.raises(StatusError) as caught:
+        newer.create(COMPOSITES, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
+
+    assert fault in str(caught.value.status["message"])
+
+
+def test_a_part_without_a_workload_is_refused(newer: Api) -> None:
+    with pytest.raises(StatusError) as caught:
+        made(newer, {**GANG, "parentCompositePodGroupName": "g"})
+
+    assert "spec.workloadRef: Required value" in caught.value.status["message"]
+
+
+def test_only_the_numbers_of_a_gang_change(newer: Api) -> None:
+    made_of = {"metadata": {"name": "g", "namespace": "default"}, "spec": GROUPS_OF_TWO}
+    composite = newer.create(COMPOSITES, made_of)
+    spec = composite["spec"]
+
+    fewer = newer.update(
+        COMPOSITES, {**composite, "spec": {**spec, "schedulingPolicy": {"gang": {"minGroupCount": 1}}}}
+    )
+    with pytest.raises(StatusError) as caught:
+        newer.update(COMPOSITES, {**fewer, "spec": {**fewer["spec"], "disruptionMode": {"all": {}}}})
+
+    assert fewer["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 1}}
+    assert "spec.disruptionMode: Invalid value: null: field is immutable" in caught.value.status["message"]
+
+
+async def test_discovery_names_composite_groups() -> None:
+    async with (
+        DevCluster(port=None, controllers=False, kubelets=None, composite_groups=True) as cluster,
+        cluster.session() as session,
+        session.get("/apis/scheduling.k8s.io/v1alpha3") as answer,
+    ):
+        names = {each["name"] for each in (await answer.json())["resources"]}
+
+    assert {"compositepodgroups", "compositepodgroups/status", "podgroups", "workloads"} <= names

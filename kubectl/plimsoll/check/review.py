@@ -77,6 +77,7 @@ async def review(session: Session, found: Survey, choice: Choice, user: str) -> 
             found.devices,
             has_autoscalers=found.has_autoscalers,
             serves_pod_groups=found.serves_pod_groups,
+            serves_composites=found.serves_composites,
         )
     )
     is_self = choice.is_self or account.user == user

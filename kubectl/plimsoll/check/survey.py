@@ -13,7 +13,7 @@ from plimsoll.check.adoption import AdoptionState
 from plimsoll.check.installations import Installation, installations
 from plimsoll.check.leaders import NAME
 from plimsoll.check.record_guard import AdmissionPolicies
-from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS
+from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_COMPOSITES, CORE_POD_GROUPS
 from plimsoll.kube.adoption import KINDS, AdmissionObjects
 from plimsoll.kube.custom_resources import GROUP, shadowing_evictions
 from plimsoll.kube.leases import GROUP as LEASE_GROUP
@@ -68,6 +68,7 @@ class Survey(Struct, frozen=True):
         devices: Whether the cluster has dynamically allocated devices.
         has_autoscalers: Whether it has VerticalPodAutoscalers; if unreadable, it may.
         serves_pod_groups: Whether the API server serves PodGroups of scheduling.k8s.io.
+        serves_composites: Whether it serves CompositePodGroups.
         unread: Failed reads of workloads and events.
     """
 
@@ -87,6 +88,7 @@ class Survey(Struct, frozen=True):
     devices: DevicePresence
     has_autoscalers: bool
     serves_pod_groups: bool
+    serves_composites: bool
     unread: tuple[Unread, ...]
 
 
@@ -106,6 +108,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         devices = group.create_task(_devices(session))
         autoscalers = group.create_task(_has_autoscalers(session))
         groups = group.create_task(first_offered(session, CORE_POD_GROUPS))
+        composites = group.create_task(first_offered(session, CORE_COMPOSITES))
         guards = group.create_task(attempt(ADMISSION, lambda path: _guards(session, path)))
         adoption = group.create_task(
             attempt(f"/apis/{ADMISSION_GROUP}/v1/{POLICIES}", lambda _: _adoption(session))
@@ -137,6 +140,7 @@ async def survey(session: Session, now: float, namespace: str) -> Survey:
         devices=devices.result(),
         has_autoscalers=autoscalers.result(),
         serves_pod_groups=groups.result()[0].is_done,
+        serves_composites=composites.result()[0].is_done,
         unread=tuple(each for each in (*workloads, reporters) if isinstance(each, Unread)),
     )
 

@@ -51,16 +51,13 @@ def write_report(path: Path, report: "Report") -> None:
 def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
     """The page of ``plimsoll plan``: the cluster, each policy, and the pending pods."""
     from plimsoll.cli.views.plan import comparison_view, policy_view  # noqa: PLC0415 - for pages alone
-    from plimsoll.inspection.domain_loads import domain_loads  # noqa: PLC0415 - likewise
     from plimsoll.inspection.picture import picture_of  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.heat_map import heat_maps  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.move_arrows import move_arrows  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.pod_index import pod_index  # noqa: PLC0415 - likewise
-    from plimsoll.web_pages.rack_bars import rack_bars  # noqa: PLC0415 - likewise
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
     picture = picture_of(state)
-    bars = rack_bars(domain_loads(state))
     sections = [
         ReportSection(
             f"Policy {plan.policy}",
@@ -82,7 +79,7 @@ def plan_report(answer: "Plan", state: "ClusterState") -> "Report":
         command=_command(),
         sections=[
             *sections,
-            *([ReportSection("Groups by domain", racks=bars)] if bars else []),
+            *_by_domain(state),
             *_waiting(picture),
         ],
         explanations=_explanations(state, picture, moved),
@@ -116,6 +113,7 @@ def what_if_report(answer: "WhatIfAnswer", state: "ClusterState") -> "Report":
                 _body(what_if_view(answer, wide=True)[1:]),
                 maps=heat_maps(picture, _changed_nodes(answer), only=told),
             ),
+            *_by_domain(state),
             *_waiting(picture),
         ],
         explanations=_explanations(state, picture, []),
@@ -361,6 +359,16 @@ def _shares(use: "RequestedAmounts | None") -> dict[str, float]:
         "pods": (use.pods, use.pods_allocatable),
     }
     return {name: round(100 * taken / room, 1) for name, (taken, room) in amounts.items() if room}
+
+
+def _by_domain(state: "ClusterState") -> "list[ReportSection]":
+    """Bars of racks with their groups, as the cluster is; empty without groups or racks."""
+    from plimsoll.inspection.domain_loads import domain_loads  # noqa: PLC0415 - for pages alone
+    from plimsoll.web_pages.rack_bars import rack_bars  # noqa: PLC0415 - likewise
+    from plimsoll.web_pages.report import ReportSection  # noqa: PLC0415 - likewise
+
+    bars = rack_bars(domain_loads(state))
+    return [ReportSection("Groups by domain", racks=bars)] if bars else []
 
 
 def _waiting(picture: "ClusterPicture") -> "list[ReportSection]":

@@ -215,10 +215,11 @@ class ClusterState:
         if not deriving:
             return read
         found = Groups()  # other policies may judge the same objects
-        found.core_version = read.core_version
+        found.core_version, found.composite_version = read.core_version, read.composite_version
         found.derive_for(deriving, ())
         objects = {each.key: each.object for each in read if each.object is not None}
-        for known in (*read.owners, *objects.values()):
+        composites = [each.object for each in read.composites.values()]
+        for known in (*read.owners, *objects.values(), *composites):
             found.observe(ObjectAdded(known))
         for pod in (*self.cluster.pods.values(), *self.objects.pending.infos()):
             found.observe(PodAdded(pod.pod))

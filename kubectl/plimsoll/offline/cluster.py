@@ -9,7 +9,7 @@ room immediately. While time stands still (``now`` is None), placed pods stay as
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from math import inf
 
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
+from plimsoll.engine.gangs.composite import Leaf, branch_of, place_unit
 from plimsoll.engine.gangs.joint_decision import GangDecision
 from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.nominator import Nominator
@@ -26,6 +27,7 @@ from plimsoll.engine.scheduler import Choose, ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand, asks_for_room
+from plimsoll.model.group_trees import GroupTrees
 from plimsoll.model.kinds.owned_group import NOT_YET, key_of, owner_key, title_of, without_object
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, PodStatus
 from plimsoll.model.kinds.pod_group import PodGroup, resource_of
@@ -242,7 +244,7 @@ class OfflineCluster:
     def victims_for(self, key: str) -> list[PodInfo]:
         """The pods whose room the waiting members of a group would take by preemption; they stay."""
         group = self._group(key)
-        members = [pod for pod in self.in_order() if self._key(pod) == key and not self._gate(pod)]
+        members = self._members(self._parts(key))
         if group is None or not members:
             return []
         joint = self._together(key, group, members, preempting=True)
@@ -268,7 +270,7 @@ class OfflineCluster:
             if group is not None:
                 least = group.spec.min_member
                 is_bound = bool(group.spec.topology_key) and placed[key] > 0
-                can_start = waiting[key] + placed[key] >= least and not is_bound
+                can_start = waiting[key] + placed[key] >= least and not (is_bound or group.spec.parent)
                 needs[key] = max(least - placed[key], 0) if can_start else NOT_YET
         return needs
 
@@ -293,7 +295,8 @@ class OfflineCluster:
             return "the pod is terminating"
         if group and self._group(group) is None and self.is_served(pod):
             return f"waiting for {title_of(group)}: there is no such {resource_of(owner_key(group))}"
-        return ""
+        found = self._group(group) if group else None
+        return self._trees().above(found).fault if found is not None and found.spec.parent else ""
 
     def _round(self) -> list[OfflinePlacement]:
         """Try each waiting pod once."""
@@ -303,7 +306,7 @@ class OfflineCluster:
             group = self._key(pod)
             if group and self._group(group) is not None and not self._gate(pod):
                 if group not in groups:
-                    groups.add(group)
+                    groups.update(self._parts(group))
                     placed += self._start(group)
                 continue
             found = self._try(pod)
@@ -340,7 +343,7 @@ class OfflineCluster:
 
     def _start(self, group: str) -> list[OfflinePlacement]:
         """Place the members of a PodGroup together, or none of them."""
-        members = [pod for pod in self.in_order() if self._key(pod) == group and not self._gate(pod)]
+        members = self._members(self._parts(group))
         shape = ("PodGroup", group)
         state = (*map(self._state, members), *(pod.uid for pod in members))
         if self._refused.get(shape, (None, None))[0] == state:
@@ -362,6 +365,23 @@ class OfflineCluster:
             self._leave(one.victims)
         return [self._put(one.decision.pod, one.node, one.decision.ties or 1) for one in joint.placements]
 
+    def _trees(self) -> GroupTrees:
+        """The trees of groups on the fork."""
+        return GroupTrees(self._schedulers.groups, self.fork.objects.composites)
+
+    def _parts(self, key: str) -> list[str]:
+        """The keys of the groups that start together with this one, and its own."""
+        group = self._group(key)
+        if group is None or not group.spec.parent:
+            return [key]
+        trees = self._trees()
+        path = trees.above(group).path
+        return trees.leaves(path[-1].group_key) if path else [key]
+
+    def _members(self, keys: Collection[str]) -> list[PodInfo]:
+        """The waiting members of these groups that are tried."""
+        return [pod for pod in self.in_order() if self._key(pod) in keys and not self._gate(pod)]
+
     def _placed(self, key: str) -> list[str]:
         """The members of a group that have a node or have succeeded, by uid."""
         there = (*self.fork.pods.values(), *filter(_has_succeeded, self.ended.values()))
@@ -375,6 +395,23 @@ class OfflineCluster:
         self, key: str, group: PodGroup, members: list[PodInfo], *, preempting: bool
     ) -> GangDecision:
         """The decision about the waiting members of a group."""
+        if group.spec.parent:
+            trees = self._trees()
+            of_group: dict[str, list[tuple[PodInfo, ProfileScheduler]]] = {}
+            for pod in members:
+                scheduler = self.scheduler_of(pod, preempting=preempting)
+                of_group.setdefault(self._key(pod), []).append((pod, scheduler))
+
+            def leaf(part: str) -> Leaf:
+                found, waiting = self._group(part), of_group.get(part, [])
+                assert found is not None, "trees are made of these groups"
+                within = self._domain_of(part, found)
+                near = self._profile_of(waiting[0][0]).groups.near(found) if waiting else ()
+                least = found.spec.min_member
+                return Leaf(part, least, tuple(waiting), tuple(self._placed(part)), within, near)
+
+            root = branch_of(trees, trees.above(group).path[-1].group_key, leaf)
+            return place_unit(root, self.fork, is_preempting=preempting)
         placed = self._placed(key)
         return place_together(
             [(pod, self.scheduler_of(pod, preempting=preempting)) for pod in members],

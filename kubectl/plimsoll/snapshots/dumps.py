@@ -14,7 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from plimsoll.api.v1alpha1.audit import AuditedEviction
-from plimsoll.cluster.watched_resources import CORE_POD_GROUPS, GROUP_OWNERS
+from plimsoll.cluster.watched_resources import CORE_COMPOSITES, CORE_POD_GROUPS, GROUP_OWNERS
 from plimsoll.framework.field_errors import field_errors
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.owned_group import OWNERS
@@ -41,6 +41,7 @@ _PLURALS = {
     **{(_GROUP_OF.get(kind.__name__, ""), kind.__name__): plural for plural, kind in KINDS.items()},
     **{(each.api_version.partition("/")[0], each.kind): each.resource for each in OWNERS},
     (CORE, "PodGroup"): CORE_POD_GROUPS[0].name,
+    (CORE, "CompositePodGroup"): CORE_COMPOSITES[0].name,
     ("plimsoll.dev", "SchedulingPolicy"): POLICIES,
     ("plimsoll.dev", "Eviction"): RECORDS,
     ("plimsoll.dev", "NodeMaintenance"): MAINTENANCES,

@@ -9,9 +9,11 @@ from typing import Any
 
 from plimsoll.access.rights import (
     BIND,
+    COMPOSITE_STATUS,
     MAINTENANCE_STATUS,
     POD_GROUP_STATUS,
     READ_AUTOSCALERS,
+    READ_COMPOSITES,
     READ_MAINTENANCES,
     READ_POD_GROUPS,
 )
@@ -23,7 +25,13 @@ from plimsoll.app.scheduling_wing import SchedulingWing
 from plimsoll.app.shared_parts import SharedParts
 from plimsoll.cluster.ingestion import EventSubscriber, OfTypes
 from plimsoll.cluster.watch_events import PodUpdated, Synced, WatchEvent
-from plimsoll.cluster.watched_resources import AUTOSCALERS, CORE_POD_GROUPS, WATCHED, WatchedResource
+from plimsoll.cluster.watched_resources import (
+    AUTOSCALERS,
+    CORE_COMPOSITES,
+    CORE_POD_GROUPS,
+    WATCHED,
+    WatchedResource,
+)
 from plimsoll.kube.custom_resources import MAINTENANCES, RECORDS
 from plimsoll.leadership.leader import Leadership
 from plimsoll.model.kinds.watched_object import WatchedObjects
@@ -109,6 +117,15 @@ class Startup:
             "pods of PodGroups of scheduling.k8s.io wait, all others are served",
             parts.groups.watch_core,
         )
+        self._composites = OptionalWatch(
+            parts,
+            leadership,
+            CORE_COMPOSITES,
+            lambda: (*READ_COMPOSITES, *((COMPOSITE_STATUS,) if parts.access.allows(BIND) else ())),
+            self._ingest,
+            "pods of groups of CompositePodGroups wait, all others are served",
+            parts.groups.watch_composites,
+        )
         self._maintenances = OptionalWatch(
             parts,
             leadership,
@@ -128,6 +145,7 @@ class Startup:
             "devices": self._devices.run(),
             "autoscalers": self._autoscalers.run(),
             "pod groups": self._pod_groups.run(),
+            "composite pod groups": self._composites.run(),
             "node maintenances": self._maintenances.run(),
             "owners of groups": self._owners.run(),
         }
@@ -170,7 +188,13 @@ class Startup:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-        optional = (self._devices, self._autoscalers, self._pod_groups, self._maintenances)
+        optional = (
+            self._devices,
+            self._autoscalers,
+            self._pod_groups,
+            self._composites,
+            self._maintenances,
+        )
         await asyncio.gather(*(each.until_settled() for each in optional), self._until_declared())
         self._leadership.stand(was_led=await self._was_led())
         await self._leadership.acquired.wait()
@@ -186,6 +210,7 @@ class Startup:
             await each.until_listed(since)
         await self._devices.until_listed(since)
         await self._pod_groups.until_listed(since)
+        await self._composites.until_listed(since)
 
 
 @contextmanager

@@ -211,3 +211,48 @@ def test_a_plan_makes_room_for_a_group_of_an_owner_whole(derives: bool, spares: 
     plan = make_plan(*a_job(2, nodes, *ways, derives=derives, cpu="2").run_input("all"))
 
     assert len(plan.moves) == moves
+
+
+# -- composite groups --------------------------------------------------------------------------------------
+
+
+def a_tree(least: int, label: str = "") -> list[Document]:
+    """A composite group of two gangs of two."""
+    constraints = {"schedulingConstraints": {"topology": [{"key": label}]}} if label else {}
+    policy = {"schedulingPolicy": {"gang": {"minGroupCount": least}}, **constraints}
+    found: list[Document] = [
+        {"kind": "CompositePodGroup", "metadata": {"name": "all", "namespace": "shop"}, "spec": policy}
+    ]
+    for name in ("train", "serve"):
+        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "parentCompositePodGroupName": "all"}
+        metadata = {"name": name, "namespace": "shop"}
+        found.append({"apiVersion": CORE_VERSION, "kind": "PodGroup", "metadata": metadata, "spec": spec})
+        for number in range(2):
+            pod = a_pod_document(f"{name}-{number}", cpu="1")
+            pod["spec"]["schedulingGroup"] = {"podGroupName": name}
+            found.append(pod)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        ([*racks(a=3, b=4), *a_tree(2, RACK)], "it can start now: 2 of 2 members fit together"),
+        ([*racks(a=3), *a_tree(2)], "CompositePodGroup shop/all: 1 of 2 groups fit, 2 must; PodGroup"),
+        ([*racks(a=3), *a_tree(2)[1:]], "waiting for CompositePodGroup shop/all: there is no such"),
+    ],
+    ids=["starts", "no room", "no composite group"],
+)
+def test_a_group_of_a_composite_group_is_explained_with_the_others(
+    documents: list[Document], said: str
+) -> None:
+    """Its members count, and all groups are placed."""
+    found = explained(*documents)
+
+    assert any(said in each for each in found.summary)
+    if "fit together" in said:
+        assert found.summary[0] == "it starts with the other groups of CompositePodGroup shop/all"
+        assert (found.group.present, found.group.fitting) == (2, 2)
+        assert {each.would[:1] for each in found.members} == {"b"}
+        pod = explain_pod(state(*documents), "shop", "train-0")
+        assert any("part of CompositePodGroup shop/all, which needs 2" in each for each in pod.summary)

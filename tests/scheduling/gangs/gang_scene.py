@@ -13,6 +13,7 @@ from plimsoll.cluster.pod_groups import Groups
 from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded
 from plimsoll.engine.profile import Enabled
 from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CorePodGroup, PodGroup
 from plimsoll.ports.writes import WriteResult
@@ -44,6 +45,22 @@ def a_core_group(
     metadata = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}", "generation": 1}
     whole = {"schedulingPolicy": policy, "schedulingConstraints": constraints, **spec}
     return convert(CorePodGroup, {"metadata": metadata, "spec": whole})
+
+
+def a_composite(
+    name: str = "all", least: int | None = 2, topology: str = "", **spec: Any
+) -> CompositePodGroup:
+    """A CompositePodGroup: a gang of groups, or with policy ``basic`` if ``least`` is None."""
+    policy = {"basic": {}} if least is None else {"gang": {"minGroupCount": least}}
+    constraints = {"topology": [{"key": topology}]} if topology else None
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "generation": 1}
+    whole = {"schedulingPolicy": policy, "schedulingConstraints": constraints, **spec}
+    return convert(CompositePodGroup, {"metadata": metadata, "spec": whole})
+
+
+def a_part(name: str, parent: str = "all", **more: Any) -> CorePodGroup:
+    """A PodGroup of a CompositePodGroup."""
+    return a_core_group(name, parentCompositePodGroupName=parent, **more)
 
 
 def core_members(count: int, group: str = "train", cpu: str = "1", first: int = 0, **more: Any) -> list[Pod]:
@@ -79,7 +96,9 @@ class FakeGroupStatuses:
             self.phases.setdefault(name, []).append(status["phase"])
         return self.answer
 
-    async def write_condition(self, version: str, group: PodGroup, condition: Any) -> WriteResult:
+    async def write_condition(
+        self, version: str, group: PodGroup | CompositePodGroup, condition: Any
+    ) -> WriteResult:
         """Keep a core group's condition when it is taken."""
         if self.answer.is_done:
             self.conditions.setdefault(group.name, []).append((version, condition))

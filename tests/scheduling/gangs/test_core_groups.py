@@ -65,16 +65,14 @@ async def test_a_gang_waits_for_its_group_and_for_its_pods() -> None:
         assert len(one.bound) == 3
 
 
-async def test_a_group_of_a_composite_group_waits_and_says_why() -> None:
-    """How many groups must start together is not read: to place one alone might block the others."""
+async def test_a_group_waits_for_its_composite_group_and_says_so() -> None:
+    """As long as it is not known how many groups must start together: one alone might block the others."""
     part = a_core_group(least=2, parentCompositePodGroupName="train")
     async with gang_scene() as one:
         await one.see(ObjectAdded(part))
         await one.pods(*core_members(2))
         assert one.bound == []
-        assert "default/train is part of CompositePodGroup train, and Plimsoll does not" in one.message(
-            "train-0"
-        )
+        assert "waiting for CompositePodGroup default/train: there is no such" in one.message("train-0")
 
         await one.see(ObjectDeleted(part))
         await one.see(ObjectAdded(a_core_group(least=2, uid="again")))

@@ -30,12 +30,14 @@ class GangDecision(Struct, frozen=True):
 
     Attributes:
         domain: The topology domain that was searched, in words; "" without one.
+        said: What became of several groups, in words; "" for one.
     """
 
     placements: tuple[Placement, ...]
     refused: tuple[Decision, ...]
     needed: int
     domain: str = ""
+    said: str = ""
 
     @property
     def is_feasible(self) -> bool:
@@ -50,8 +52,8 @@ class GangDecision(Struct, frozen=True):
         found = frozenset(
             name for each in self.refused if each.diagnosis is not None for name in each.diagnosis.plugins
         )
-        # Members were refused in other domains, too, for whatever reasons: any event may help.
-        return found | {TopologyPlacement.name} if self.domain else found
+        # Members were refused in other domains or orders, too, for whatever reasons: any event may help.
+        return found | {TopologyPlacement.name} if self.domain or self.said else found
 
     @property
     def no_node_helps(self) -> bool:
@@ -69,6 +71,8 @@ class GangDecision(Struct, frozen=True):
 
         ``least``: the number of members that the gang needs, if the placed ones may be as many.
         """
+        if self.said:
+            return self.said
         fitting = placed + len(self.placements)
         total = fitting + len(self.refused)
         counts = Counter(each.message for each in self.refused).most_common()

@@ -57,7 +57,7 @@ MOST_ASSIGNED, MOST_LOOKS = 64, 400_000
 MOST_DOMAINS = 16
 
 
-def place_together(
+def place_together(  # noqa: PLR0913 - what is placed, and where it may go
     members: Iterable[tuple[PodInfo, ProfileScheduler]],
     cluster: Cluster,
     needed: int,
@@ -67,6 +67,7 @@ def place_together(
     within: str = "",
     near: Sequence[str] = (),
     inside: Sequence[tuple[str, str]] = (),
+    others: Collection[str] = (),
 ) -> GangDecision:
     """Find nodes for all members, or for as many as are needed; the cluster is only read.
 
@@ -80,6 +81,7 @@ def place_together(
         near: The node labels whose values all members should share, the narrowest first; a wider one counts
             where no domain of a narrower one has room for all.
         inside: Label and value of further domains in which all members must be.
+        others: The uids of further pods that are no victims: members of groups that start with this one.
     """
     members = tuple(members)
     ranks = {pod.uid: rank_of(pod.pod) for pod, _ in members} if within or near else {}
@@ -92,15 +94,15 @@ def place_together(
             ranks.get(each[0].uid, ()),
         ),
     )
-    ours = {pod.uid for pod, _ in ordered} | set(placed)
+    ours = {pod.uid for pod, _ in ordered} | {*placed, *others}
     settled = [row for row in map(cluster.row_of_pod, placed) if row is not None]
-    search = _Search(ordered, cluster, needed, ours, is_preempting, tuple(near), settled, tuple(inside))
+    search = GangSearch(ordered, cluster, needed, ours, is_preempting, tuple(near), settled, tuple(inside))
     found = _in_a_domain(search, within) if within else _placed(search)
     is_free = bool(ranks) and not (is_preempting or search.is_nominated)
     return _by_rank(found, cluster, near, ranks) if is_free else found
 
 
-class _Search(Struct, frozen=True):
+class GangSearch(Struct, frozen=True):
     """Members in the order in which they are placed, and what they may do.
 
     Attributes:
@@ -140,7 +142,7 @@ class _Search(Struct, frozen=True):
         row = self.homes.get(pod.uid)
         return None if row is None else np.arange(len(self.cluster)) == row
 
-    def confined(self, key: str, value: str) -> "_Search":
+    def confined(self, key: str, value: str) -> "GangSearch":
         """The same search in one more domain."""
         return replace(self, domains=(*self.domains, (key, value)))
 
@@ -156,26 +158,10 @@ class _Search(Struct, frozen=True):
         return TopologyDomains(key, self.pods, self.cluster, feasible)
 
 
-def _in_a_domain(search: _Search, key: str) -> GangDecision:
+def _in_a_domain(search: GangSearch, key: str) -> GangDecision:
     """Place the members in one domain of a node label: that of the placed ones, if there are any."""
-    domains = search.domains_of(key)
-    nothing = GangDecision((), (), max(search.needed, 1))
-    settled = domains.of(search.settled)
-    if settled is None or len(settled) > 1:
-        return replace(nothing, domain=f"the members that have a node are not in one domain of label {key}")
-    never = "" if settled else never_fits(search.pods, search.cluster, search.needed, key)
-    if never:
-        return replace(nothing, domain=never)
-    if search.is_preempting:
-        values = domains.by_room()[:MOST_DOMAINS]
-    else:
-        narrower = search.domains_of(search.near[0]) if search.near else None
-        values = domains.by_fit(len(search.ordered), search.needed, narrower)
-    nominated = (scheduler.nominated_row(pod) for pod, scheduler in search.ordered)
-    reserved = domains.of([row for row in nominated if row is not None]) or []
-    values = settled or list(dict.fromkeys((*(each for each in reserved if domains.has(each)), *values)))
-    if not values:
-        return replace(nothing, domain=f"no node has the label {key}")
+    values, why = domains_to_try(search, key)
+    nothing = GangDecision((), (), max(search.needed, 1), domain=why)
     best: GangDecision | None = None
     for value in values:
         gives_up = search.is_preempting or best is not None
@@ -191,6 +177,28 @@ def _in_a_domain(search: _Search, key: str) -> GangDecision:
     return best or nothing
 
 
+def domains_to_try(search: GangSearch, key: str) -> tuple[list[str], str]:
+    """The domains of a label in which members may be placed together, in the order of trial; or why none."""
+    domains = search.domains_of(key)
+    settled = domains.of(search.settled)
+    if settled is None or len(settled) > 1:
+        return [], f"the members that have a node are not in one domain of label {key}"
+    if settled:
+        return settled, ""
+    never = never_fits(search.pods, search.cluster, search.needed, key)
+    if never:
+        return [], never
+    if search.is_preempting:
+        values = domains.by_room()[:MOST_DOMAINS]
+    else:
+        narrower = search.domains_of(search.near[0]) if search.near else None
+        values = domains.by_fit(len(search.ordered), search.needed, narrower)
+    nominated = (scheduler.nominated_row(pod) for pod, scheduler in search.ordered)
+    reserved = domains.of([row for row in nominated if row is not None]) or []
+    values = list(dict.fromkeys((*(each for each in reserved if domains.has(each)), *values)))
+    return values, "" if values else f"no node has the label {key}"
+
+
 def _eligible(scheduler: ProfileScheduler, pod: PodInfo) -> RowArray:
     """The rows of the nodes that a member may take, whatever the other members do."""
     try:
@@ -200,7 +208,7 @@ def _eligible(scheduler: ProfileScheduler, pod: PodInfo) -> RowArray:
     return found.rows if found.cache.is_filtered_by_node else np.arange(len(scheduler.cluster))
 
 
-def _placed(search: _Search) -> GangDecision:
+def _placed(search: GangSearch) -> GangDecision:
     """Place the members in the cluster or the domain; close to each other if that costs no member."""
     if search.is_preempting or search.is_nominated:
         return _anywhere(search)
@@ -211,7 +219,7 @@ def _placed(search: _Search) -> GangDecision:
     return found if found.is_feasible else _jointly(search) or found
 
 
-def _jointly(search: _Search) -> GangDecision | None:
+def _jointly(search: GangSearch) -> GangDecision | None:
     """Place as many members as are needed where amounts say that all of them fit; None if they do not.
 
     One by one, each member takes the node that scores best for it, and unequal ones may then not fit.
@@ -241,7 +249,7 @@ def _jointly(search: _Search) -> GangDecision | None:
     return decision if decision.is_feasible else None
 
 
-def _nearby(search: _Search) -> GangDecision:
+def _nearby(search: GangSearch) -> GangDecision:
     """Place the members in one domain of the narrowest label that has one for all, else in few domains."""
     narrowest = search.domains_of(search.near[0])
     count = len(search.ordered)
@@ -260,7 +268,7 @@ def _nearby(search: _Search) -> GangDecision:
     return _one_by_one(search, search.cluster.fork(), GangClaims(search.pods, search.cluster), filling)
 
 
-def _anywhere(search: _Search) -> GangDecision:
+def _anywhere(search: GangSearch) -> GangDecision:
     """Place the members on whatever nodes score best."""
     claims = GangClaims(search.pods, search.cluster)
     first = None
@@ -273,7 +281,7 @@ def _anywhere(search: _Search) -> GangDecision:
         first = first or found
 
 
-def _with_fewer_victims(found: GangDecision, search: _Search, claims: GangClaims) -> GangDecision:
+def _with_fewer_victims(found: GangDecision, search: GangSearch, claims: GangClaims) -> GangDecision:
     """The placements, or others for which fewer groups and pods leave."""
 
     def place(fork: Cluster, needed: int, *, is_preempting: bool) -> GangDecision:
@@ -285,7 +293,7 @@ def _with_fewer_victims(found: GangDecision, search: _Search, claims: GangClaims
 
 
 def _one_by_one(
-    search: _Search, fork: Cluster, claims: GangClaims, filling: Filling | None = None
+    search: GangSearch, fork: Cluster, claims: GangClaims, filling: Filling | None = None
 ) -> GangDecision:
     """Place members in order on a fork."""
     ordered, needed, is_preempting = search.ordered, search.needed, search.is_preempting
@@ -330,7 +338,7 @@ def _one_by_one(
 class _Twins:
     """The schedulers of the members on the fork, confined to the domains of the search."""
 
-    def __init__(self, search: _Search, fork: Cluster) -> None:
+    def __init__(self, search: GangSearch, fork: Cluster) -> None:
         self._search, self._fork = search, fork
         self._known: dict[int, ProfileScheduler] = {}
         self._firsts: dict[Hashable, PodInfo] = {}  #: members of different shapes

@@ -340,6 +340,10 @@ class StrategyContext(Struct):
         # Each member that must stay is reported.
         return all([self._passes(pod, wanted, answers(pod)) for pod in pods])  # noqa: C419
 
+    def must_stay(self, pod: PodInfo, wanted: str, refusal: Refusal) -> None:
+        """Note that a pod which should move stays, and why: a reason that the strategy itself found."""
+        self.protected.append(Protected(pod, wanted, refusal))
+
     def may_go(self, pod: PodInfo, wanted: str = "") -> bool:
         """Whether no evictor protects the pod, by either check."""
         return self.is_evictable(pod, wanted) and self.is_movable(pod, wanted)

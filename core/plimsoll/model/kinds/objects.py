@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.metadata import OwnerReference
 from plimsoll.model.kinds.owned_group import OWNERS
 from plimsoll.model.kinds.pod import Pod
@@ -76,6 +77,7 @@ SHELVES: Mapping[type, str] = {
     PodGroup: "pod_groups",
     CorePodGroup: "pod_groups",
     **dict.fromkeys(OWNERS, "pod_groups"),
+    CompositePodGroup: "composites",
     RebalancingRule: "rules",
     PriorityClass: "priority_classes",
     PersistentVolume: "volumes",
@@ -105,6 +107,7 @@ class ClusterObjects:
     stateful_sets: dict[str, StatefulSet] = field(default_factory=dict)
     budgets: dict[str, PodDisruptionBudget] = field(default_factory=dict)
     pod_groups: dict[str, PodGroup] = field(default_factory=dict)
+    composites: dict[str, CompositePodGroup] = field(default_factory=dict)
     rules: dict[str, RebalancingRule] = field(default_factory=dict)
     priority_classes: dict[str, PriorityClass] = field(default_factory=dict)
     volumes: dict[str, PersistentVolume] = field(default_factory=dict)

@@ -31,6 +31,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import msgspec
 from msgspec.structs import force_setattr, replace
 
+from plimsoll.model.kinds.composite_pod_group import is_composite
 from plimsoll.model.kinds.metadata import Int64, ObjectMeta
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import (
@@ -389,6 +390,8 @@ def without_object(key: str) -> PodGroup | None:
 def title_of(key: str) -> str:
     """A group in words: ``Job default/train``, ``PodGroup default/train``."""
     resource, _, rest = key.partition("/")
+    if is_composite(key):
+        return f"CompositePodGroup {rest}"
     if not is_owned(key):
         return f"PodGroup {key}"
     kinds: Mapping[str, str] = {each.resource: each.kind for each in OWNERS}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from roadstead.controllers.ownership import controller_of, key_of
 from roadstead.controllers.pod_state import is_finished, is_terminating
-from roadstead.kinds.pod_groups import GROUP, POD_GROUPS, VERSION, group_of
+from roadstead.kinds.pod_groups import GROUP, POD_GROUPS, group_of
 from roadstead.values.copies import copied
 from roadstead.values.status_errors import StatusError
 
@@ -391,7 +391,7 @@ def _claim_of(holder: Obj, name: str, template: Obj) -> Obj:
     is_group = "schedulingPolicy" in holder["spec"]
     given = spec.get("metadata") or {}
     owner = {
-        "apiVersion": f"{GROUP}/{VERSION}" if is_group else "v1",
+        "apiVersion": holder["apiVersion"],
         "kind": "PodGroup" if is_group else "Pod",
         "name": meta["name"],
         "uid": meta["uid"],

@@ -20,7 +20,14 @@ from roadstead.kinds.events import Events
 from roadstead.kinds.ingresses import IngressClasses, Ingresses
 from roadstead.kinds.kind import Kind, StatusKind
 from roadstead.kinds.nodes import Nodes
-from roadstead.kinds.pod_groups import POD_GROUPS, WORKLOADS, PodGroups, Workloads
+from roadstead.kinds.pod_groups import (
+    COMPOSITES,
+    POD_GROUPS,
+    WORKLOADS,
+    CompositePodGroups,
+    PodGroups,
+    Workloads,
+)
 from roadstead.kinds.pods import Pods
 from roadstead.kinds.policies import PodDisruptionBudgets
 from roadstead.kinds.quotas import LimitRanges, ResourceQuotas
@@ -58,6 +65,7 @@ def built_in_kinds(
     now: Callable[[], str],
     *,
     pod_groups: bool = False,
+    composite_groups: bool = False,
 ) -> dict[str, Kind]:
     """Kinds by the resource's key; objects of other resources are stored unchanged.
 
@@ -66,6 +74,7 @@ def built_in_kinds(
         policy_fault: of expressions in admission policies.
         now: the time in the form of metadata.
         pod_groups: whether pods may name PodGroups of scheduling.k8s.io.
+        composite_groups: whether these are of the version that has composite groups.
     """
     kinds: dict[str, Kind] = {
         "configmaps": KeyedData(),
@@ -110,7 +119,8 @@ def built_in_kinds(
         f"mutatingwebhookconfigurations.{ADMISSION}": WebhookConfigurations(policy_fault, mutating=True),
         f"validatingwebhookconfigurations.{ADMISSION}": WebhookConfigurations(policy_fault, mutating=False),
         "volumeattachments.storage.k8s.io": Uncounted(),
-        POD_GROUPS: PodGroups(),
+        POD_GROUPS: PodGroups(composites=composite_groups),
+        COMPOSITES: CompositePodGroups(composites=True),
         WORKLOADS: Workloads(),
     }
     for kind in kinds.values():

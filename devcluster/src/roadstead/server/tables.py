@@ -50,6 +50,7 @@ BUILT_IN: dict[str, Columns] = {
     "persistentvolumes": others.VOLUMES,
     "services": others.SERVICES,
     "endpoints": others.ENDPOINTS,
+    "compositepodgroups.scheduling.k8s.io": others.POD_GROUPS,
     "podgroups.scheduling.k8s.io": others.POD_GROUPS,
     "priorityclasses.scheduling.k8s.io": others.PRIORITY_CLASSES,
     "workloads.scheduling.k8s.io": devices.NAME_AND_AGE,

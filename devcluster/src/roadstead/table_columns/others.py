@@ -274,6 +274,9 @@ PRIORITY_CLASSES = (
 )
 
 
+_SCHEDULED = ("PodGroupScheduled", "PodGroupInitiallyScheduled", "CompositePodGroupInitiallyScheduled")
+
+
 def _policy(group: Obj, _now: dt.datetime) -> str:
     return "Gang" if at(group, "spec", "schedulingPolicy", "gang") is not None else "Basic"
 
@@ -282,7 +285,7 @@ def _group_status(group: Obj, _now: dt.datetime) -> str:
     known = {each.get("type"): each for each in at(group, "status", "conditions") or ()}
     if "DisruptionTarget" in known:
         return str(known["DisruptionTarget"].get("reason", ""))
-    scheduled = known.get("PodGroupScheduled")
+    scheduled = next((each for name, each in known.items() if name in _SCHEDULED), None)
     if scheduled is None:
         return "Pending"
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"

@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 
 from pydantic import Field
 
 from plimsoll.answers.answer import Answer, AnswerPart
+from plimsoll.cluster.group_units import unit_of
 from plimsoll.cluster.pod_groups import Group, placed_members, shortage
-from plimsoll.engine.gangs.joint_decision import GangDecision
+from plimsoll.engine.gangs.composite import Branch, place_unit
+from plimsoll.engine.gangs.joint_decision import GangDecision, Placement
 from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.gangs.ranks import rank_of
 from plimsoll.engine.gangs.topology_domains import never_fits
@@ -36,6 +39,9 @@ class GroupExplanation(AnswerPart):
     placed: int = Field(description="Members with a node.")
     fitting: int = Field(description="Members without a node that fit together now.")
     obstacle: str = Field(description="Why the group cannot start now; empty when it can.")
+    composites: list[str] = Field(
+        description="The CompositePodGroups whose groups start with it, from its parent to the root."
+    )
 
 
 class DomainMembers(AnswerPart):
@@ -97,7 +103,8 @@ def explain_pod_group(state: ClusterState, namespace: str, name: str) -> PodGrou
     wanted = members[0].spec.scheduler_name if members else ""
     scheduler = state.deciding(wanted)
     counts, decision = _explained(state, group, scheduler)
-    would = {} if decision is None else {each.decision.pod.uid: each.node for each in decision.placements}
+    mine = [] if decision is None else [each for each in decision.placements if _is_of(state, each, group)]
+    would = {each.decision.pod.uid: each.node for each in mine}
     near = group.near(scheduler.profile.groups)
     waiting = [state.objects.cache.info(each) for each in group.waiting() if _node_of(state, each) == NONE]
     needed = max(group.min_member - counts.placed, 0)
@@ -133,8 +140,9 @@ def explain_pod_group(state: ClusterState, namespace: str, name: str) -> PodGrou
 def group_sentence(group: GroupExplanation) -> str:
     """How many members a group has and needs, for the answer about one of them."""
     verb = agreeing(group.placed, "has a node", "have a node")
+    part = f", part of {group.composites[-1]}," if group.composites else ","
     return (
-        f"it is one of {counted(group.present, 'member')} of {title_of(group.name)}, which needs"
+        f"it is one of {counted(group.present, 'member')} of {title_of(group.name)}{part} which needs"
         f" {group.min_member}; {group.placed} {verb}"
     )
 
@@ -146,30 +154,41 @@ def _explained(
     placed = placed_members(group, state.objects.cache)
     obstacle = group.obstacle() or shortage(group, state.cluster)
     decision = None
-    waiting = [each for each in group.waiting() if _node_of(state, each) == NONE]
+    parts = state.groups.parts(group.key)
+    waiting = [each for part in parts for each in part.waiting() if _node_of(state, each) == NONE]
     if not obstacle and waiting:
         members = [
             (state.objects.cache.info(each), state.schedulers.get(each.spec.scheduler_name, scheduler))
             for each in waiting
         ]
-        decision = place_together(
-            members,
-            state.cluster,
-            max(group.min_member - len(placed), 0),
-            placed=[each.uid for each in placed],
-            within=group.topology_key,
-            near=group.near(scheduler.profile.groups),
-        )
+        unit = unit_of(state.groups, group, members, partial(placed_members, cache=state.objects.cache))
+        if isinstance(unit, Branch):
+            decision = place_unit(unit, state.cluster)
+        else:
+            decision = place_together(
+                members,
+                state.cluster,
+                unit.short,
+                placed=unit.placed,
+                within=unit.within,
+                near=group.near(scheduler.profile.groups),
+            )
         obstacle = "" if decision.is_feasible else decision.message(len(placed))
     counts = GroupExplanation(
         name=group.key,
         min_member=group.min_member,
         present=group.present,
         placed=len(placed),
-        fitting=0 if decision is None else len(decision.placements),
+        fitting=0 if decision is None else sum(_is_of(state, each, group) for each in decision.placements),
         obstacle=obstacle,
+        composites=[each.title for each in state.groups.above(group.key)],
     )
     return counts, decision if decision is not None and decision.is_feasible else None
+
+
+def _is_of(state: ClusterState, placement: Placement, group: Group) -> bool:
+    """Whether a member is of this group, and not of another one that starts with it."""
+    return state.groups.key_of(placement.decision.pod.pod) == group.key
 
 
 def _node_of(state: ClusterState, pod: Pod) -> str:
@@ -196,6 +215,8 @@ def _domains(
 
 def _summary(found: PodGroupExplanation, *, also: bool) -> list[str]:
     group, said = found.group, list[str]()
+    if group.composites:
+        said.append(f"it starts with the other groups of {group.composites[-1]}")
     if also:
         said.append(f"two PodGroups have this name; this is the one of {found.api_group}")
     if not found.policy and found.scheduler:

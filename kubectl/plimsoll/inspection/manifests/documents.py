@@ -10,6 +10,7 @@ from plimsoll.inspection.manifests.pod_defaults import Document, ManifestError, 
 from plimsoll.inspection.manifests.workload_pods import WORKLOAD_KINDS, WorkloadPods, workload_pods
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import DecodeError, convert
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.metadata import ApiObject
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.objects import SHELVES, ClusterObjects
@@ -97,8 +98,8 @@ def shelve(cluster: Cluster, found: ApiObject) -> None:
         return
     stock: dict[str, ApiObject] = getattr(cluster.objects, shelf)
     key = found.key if found.namespace else found.name
-    stock[found.group_key if isinstance(found, PodGroup) else key] = found
-    if isinstance(found, PodDisruptionBudget | PodGroup):
+    stock[found.group_key if isinstance(found, PodGroup | CompositePodGroup) else key] = found
+    if isinstance(found, PodDisruptionBudget | PodGroup | CompositePodGroup):
         cluster.objects.budget_version += 1
     else:
         cluster.objects.version += 1

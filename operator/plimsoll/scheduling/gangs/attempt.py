@@ -15,24 +15,26 @@ of them joins the others there, or near them where they prefer it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from plimsoll.cluster.cache import Cache
+from plimsoll.cluster.group_units import unit_of
 from plimsoll.cluster.pod_groups import Group, shortage
 from plimsoll.devices.book import DeviceBook
 from plimsoll.engine.decision import AttemptOutcome
 from plimsoll.engine.extender import interested
+from plimsoll.engine.gangs.composite import Branch, Leaf, place_unit
 from plimsoll.engine.gangs.joint_decision import GangDecision
-from plimsoll.engine.gangs.placement import place_together
-from plimsoll.engine.gangs.topology_domains import never_fits
+from plimsoll.engine.gangs.topology_domains import TopologyPlacement, never_fits
 from plimsoll.engine.plugin_calls import GANG_BUDGET_S, METER, UNBOUNDED, OverBudgetError
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import SUCCESS, Code, Nomination, PodInfo, Status, unschedulable
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.counted import agreeing, counted
+from plimsoll.model.kinds.owned_group import title_of
 from plimsoll.model.kinds.resource_claim import ResourceClaim
 from plimsoll.model.names import PodUid
 from plimsoll.policy_controller.served_profiles import ServedProfiles
@@ -74,22 +76,24 @@ class GangAttempts:
         """Decide on a popped pod together with its siblings; False if the pod is to be tried individually."""
         group = self._oversight.groups.of(queued.pod.pod)
         near = () if group is None else group.near(scheduler.profile.groups)
-        if group is None or (not (group.topology_key or near) and self._oversight.has_started(group)):
+        if group is None or (not near and self._oversight.joins_alone(group)):
             return False
         schedulers = self._served.schedulers
+        parts = self._oversight.groups.parts(group.key)
         taken = [queued]
-        for pod in group.waiting():
+        for pod in (pod for part in parts for pod in part.waiting()):
             sibling = self._queue.take(pod.uid) if pod.uid != queued.pod.uid else None
             if sibling is not None:
                 taken.append(sibling)
         try:
-            self._decide(group, taken, schedulers, near)
+            self._decide(group, taken, schedulers)
         except Exception:
             for each in taken:  # requeue those whose binding has not begun
                 self._cache.forget(each.pod.uid)
                 self._queue.add_unschedulable_if_not_present(each.pod.uid, self._clock.monotonic())
             raise
-        self._oversight.changed(group.key)
+        for part in parts:
+            self._oversight.changed(part.key)
         return True
 
     def _decide(
@@ -97,12 +101,8 @@ class GangAttempts:
         group: Group,
         taken: list[QueuedPod],
         schedulers: Mapping[str, ProfileScheduler],
-        near: Sequence[str],
     ) -> None:
         cluster = self._cache.cluster
-        siblings = self._oversight.placed(group)
-        placed = len(siblings)
-        needed = max(group.min_member - placed, 1)
         obstacle = group.obstacle() or shortage(group, cluster)
         if obstacle:
             self._reject(group, taken, sentence(self._cache, obstacle), frozenset({PLUGIN}))
@@ -117,11 +117,11 @@ class GangAttempts:
             )
             self._reject(group, taken, sentence(self._cache, text), frozenset({PLUGIN}), reason=NOT_READY)
             return
-        uids, within = {pod.uid for pod in siblings}, group.topology_key
-        decision = self._placed(members, cluster, needed, placed=uids, within=within, near=near)
+        unit = self._unit(group, members)
+        decision = self._placed(unit, cluster)
         by_uid = {queued.pod.uid: queued for queued in taken}
         if decision.is_feasible:
-            self._start(group, decision, by_uid, schedulers, began)
+            self._start(group, decision, by_uid, schedulers, began, unit)
             return
         seconds = (self._clock.monotonic() - began) / len(taken)
         for _, scheduler in members:
@@ -129,13 +129,14 @@ class GangAttempts:
             self._observer.attempt_ended(name, AttemptOutcome.UNSCHEDULABLE.value, seconds)
         if self._was_costly(group, taken, decision):
             return
-        rescue, message = decision, decision.message(placed, group.min_member)
-        never = "" if within else never_fits([pod for pod, _ in members], cluster, needed)
+        parts = self._oversight.groups.parts(group.key)
+        rescue, message = decision, decision.message(len(self._oversight.placed(group)), group.min_member)
+        never = "" if unit.labels else never_fits([pod for pod, _ in members], cluster, max(unit.fewest, 1))
         if never:
             message = f"{message} {never[0].upper()}{never[1:]}."
-        elif group.may_preempt:
-            members = [(self._outranking(pod, group), scheduler) for pod, scheduler in members]
-            rescue = self._placed(members, cluster, needed, is_preempting=True, placed=uids, within=within)
+        elif all(part.may_preempt for part in parts):
+            members = [(self._outranking(pod), scheduler) for pod, scheduler in members]
+            rescue = self._placed(self._unit(group, members), cluster, is_preempting=True)
         if rescue.is_feasible:
             self._preempt(group, rescue, by_uid, message)
             return
@@ -143,7 +144,8 @@ class GangAttempts:
             return
         plugins = decision.plugins
         # While the victims of a sibling are being removed, the room that others have for it is kept, too.
-        places = (self._queue.whereabouts(each.uid) for each in group.waiting() if each.uid not in by_uid)
+        waiting = (each.uid for part in parts for each in part.waiting())
+        places = (self._queue.whereabouts(uid) for uid in waiting if uid not in by_uid)
         keeps = rescue.awaits_victims or any(place and place[0] == "in flight" for place in places)
         given = self._give_back(rescue)
         if given:
@@ -163,37 +165,29 @@ class GangAttempts:
             else:
                 self._queue.remove(queued.pod.uid)
 
-    def _placed(
-        self,
-        members: Sequence[Member],
-        cluster: Cluster,
-        needed: int,
-        *,
-        is_preempting: bool = False,
-        placed: Collection[str] = (),
-        within: str = "",
-        near: Sequence[str] = (),
-    ) -> GangDecision:
+    def _unit(self, group: Group, members: Sequence[Member]) -> Leaf | Branch:
+        """The group with these members, or the whole tree that it is part of."""
+        return unit_of(self._oversight.groups, group, members, self._oversight.placed)
+
+    def _placed(self, unit: Leaf | Branch, cluster: Cluster, *, is_preempting: bool = False) -> GangDecision:
         """Decide within a budget of processor time: members are given up once it is spent."""
         calls = METER.get()
         budget = UNBOUNDED if calls is None else calls.budget
-        budget.begin(members[0][0].uid if members else "", GANG_BUDGET_S)
+        first = next((pod.uid for leaf in unit.leaves for pod, _ in leaf.waiting), "")
+        budget.begin(first, GANG_BUDGET_S)
         try:
-            return place_together(
-                members,
-                cluster,
-                needed,
-                is_preempting=is_preempting,
-                placed=placed,
-                within=within,
-                near=near,
-            )
+            return place_unit(unit, cluster, is_preempting=is_preempting)
         finally:
             budget.end()
 
-    def _outranking(self, pod: PodInfo, group: Group) -> PodInfo:
-        """A member as it preempts: with the priority of its group, if that has one and it is higher."""
-        priority = None if group.object is None else group.object.spec.own_priority
+    def _outranking(self, pod: PodInfo) -> PodInfo:
+        """A member as it preempts: with the priority of its group or of one above, if it is higher."""
+        groups = self._oversight.groups
+        group = groups.of(pod.pod)
+        given = [each.object.spec.priority for each in (groups.above(group.key) if group else ())]
+        if group is not None and group.object is not None:
+            given.append(group.object.spec.own_priority)
+        priority = max((each for each in given if each is not None), default=None)
         return self._cache.cluster.templates.at_priority(pod, priority)
 
     def _was_costly(self, group: Group, taken: Sequence[QueuedPod], decision: GangDecision) -> bool:
@@ -260,9 +254,9 @@ class GangAttempts:
         reason: str = UNSCHEDULABLE,
     ) -> None:
         """Start no member: all get the same condition and back off together."""
-        if message != group.refusal:
-            self._oversight.note(group, "Unschedulable", message, is_warning=True)
-        group.refusal = message
+        root, is_news = self._oversight.refuse(group.key, message)
+        if is_news:
+            self._oversight.note(root, "Unschedulable", message, is_warning=True)
         now = self._clock.monotonic()
         attempts = max(queued.unschedulable_count for queued in taken)
         for queued in taken:
@@ -282,8 +276,8 @@ class GangAttempts:
     ) -> None:
         """Nominate every member to its node, and remove the victims."""
         victims = sum(len(each.victims) for each in rescue.placements)
-        group.refusal = f"{message}; {counted(victims, 'pod')} {agreeing(victims, 'is', 'are')} preempted"
-        self._oversight.note(group, "Preempting", group.refusal)
+        refusal = f"{message}; {counted(victims, 'pod')} {agreeing(victims, 'is', 'are')} preempted"
+        self._oversight.note(self._oversight.refuse(group.key, refusal)[0], "Preempting", refusal)
         placements = {each.decision.pod.uid: each for each in rescue.placements}
         for uid, queued in by_uid.items():
             placement = placements.get(uid)
@@ -295,8 +289,9 @@ class GangAttempts:
                 )
                 continue
             # Before the next decision: no other pod may count on that room, or preempt the same victims.
+            own = self._oversight.groups.of(queued.pod.pod) or group
             self._oversight.reserve(
-                placement.decision.pod, placement.node, group, keeps=self._oversight.keeps_room(uid)
+                placement.decision.pod, placement.node, own, keeps=self._oversight.keeps_room(uid)
             )
             nomination = placement.decision.nomination or Nomination(node=placement.node)
             nomination = replace(nomination, node=placement.node, victims=placement.victims)
@@ -316,9 +311,10 @@ class GangAttempts:
         by_uid: Mapping[PodUid, QueuedPod],
         schedulers: Mapping[str, ProfileScheduler],
         began: float,
+        unit: Leaf | Branch,
     ) -> None:
         """Assume all that fit, or none; then bind them."""
-        needed = decision.needed
+        groups = self._oversight.groups
         begun: list[Begun] = []
         stopped: list[tuple[QueuedPod, BindingAttempt, Status]] = []
         for placement in decision.placements:
@@ -329,13 +325,16 @@ class GangAttempts:
                 begun.append((queued, attempt))
             else:
                 stopped.append((queued, attempt, status))
-        why = SUCCESS
-        if len(begun) < needed:
+        starting = unit.ready({queued.pod.uid for queued, _ in begun}) or frozenset()
+        why, going = SUCCESS, [each for each in begun if groups.key_of(each[0].pod.pod) in starting]
+        if len(going) < len(begun) or not begun:
             reasons = "; ".join(sorted({status.message for _, _, status in stopped}))
-            why = unschedulable(
-                f"{len(begun)} of the {needed} members that {group.title} needs may start: {reasons}"
-            ).by(PLUGIN)
-            stopped += [(queued, attempt, why) for queued, attempt in begun]
+            text = (
+                f"{len(begun)} of the {max(unit.fewest, 1)} members that {title_of(unit.key)} needs may"
+                f" start: {reasons}"
+            )
+            why = unschedulable(text).by(PLUGIN)
+            stopped += [(*each, why) for each in begun if groups.key_of(each[0].pod.pod) not in starting]
         for queued, attempt, status in stopped:
             self._pipeline.unbound(queued, attempt, status)
         for refused in decision.refused:
@@ -343,27 +342,36 @@ class GangAttempts:
             reason = NOT_READY if refused.no_node_helps else UNSCHEDULABLE
             self._explanations.explain(refused.pod.pod, reason, refused.message, "")
             self._queue.add_unschedulable_if_not_present(refused.pod.uid, self._clock.monotonic(), plugins)
-        if not why.is_success:
-            group.refusal = sentence(self._cache, why.message)
+        self._leave_out(decision, by_uid, unit)
+        if not going:
+            self._oversight.refuse(group.key, sentence(self._cache, why.message))
             return
-        group.refusal = ""
-        self._oversight.note(
-            group,
-            "Scheduled",
-            f"{counted(len(begun), 'member')} {agreeing(len(begun), 'starts', 'start')} together",
-        )
-        if group.started_at is None or needed == group.min_member:
-            # Later tries of members whose bindings failed do not extend the time.
-            self._oversight.started(group)
-        self._pipeline.start(self._bind_together(group.key, begun, needed, timeout_s(group)))
+        self._oversight.begins(going, unit)
+        self._pipeline.start(self._bind_together(group.key, going, unit, timeout_s(group)))
 
-    async def _bind_together(self, key: str, begun: Sequence[Begun], needed: int, patience_s: float) -> None:
+    def _leave_out(
+        self, decision: GangDecision, by_uid: Mapping[PodUid, QueuedPod], unit: Leaf | Branch
+    ) -> None:
+        """Requeue the members of groups that do not start with the others of their composite group."""
+        told = {each.decision.pod.uid for each in decision.placements}
+        told |= {each.pod.uid for each in decision.refused}
+        for uid, queued in by_uid.items():
+            if uid not in told:
+                mine = title_of(self._oversight.groups.key_of(queued.pod.pod))
+                text = sentence(self._cache, f"{mine} does not fit with others of {title_of(unit.key)}")
+                self._explanations.explain(queued.pod.pod, UNSCHEDULABLE, text, "")
+                plugins = decision.plugins or frozenset({TopologyPlacement.name})
+                self._queue.add_unschedulable_if_not_present(uid, self._clock.monotonic(), plugins)
+
+    async def _bind_together(
+        self, key: str, begun: Sequence[Begun], unit: Leaf | Branch, patience_s: float
+    ) -> None:
         """Bind the members once enough of them are permitted, or none."""
-        permitted = await release(self._pipeline, self._clock, key, begun, needed, patience_s)
-        group = self._oversight.groups.find(key)
-        if permitted < needed and group is not None:
-            group.refusal = sentence(self._cache, too_few(key, permitted, needed))
-        self._oversight.changed(key)
+        permitted, starting = await release(self._pipeline, self._clock, begun, unit, patience_s)
+        if not starting:
+            self._oversight.refuse(key, sentence(self._cache, too_few(unit, permitted)))
+        for part in self._oversight.groups.parts(key):
+            self._oversight.changed(part.key)
 
 
 def _veto(members: Sequence[Member]) -> str:

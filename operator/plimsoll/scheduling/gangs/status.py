@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from plimsoll.api.schema.conditions import Condition, ConditionStatus, condition, with_condition
 from plimsoll.api.v1alpha1.pod_group import SCHEDULED, GroupPhase, PodGroupResourceStatus
-from plimsoll.cluster.pod_groups import Group, Groups
+from plimsoll.cluster.pod_groups import Composite, Group, Groups
+from plimsoll.model.kinds.composite_pod_group import CompositePodGroup, is_composite
 from plimsoll.model.kinds.owned_group import is_owned
 from plimsoll.model.kinds.pod_group import PodGroup, is_core
 from plimsoll.ports.clock import Clock
@@ -31,6 +32,9 @@ ROUND_RETRIES = RetryPolicy.doubling(2 * ROUND_S, 60.0, repeats=OPEN_OR_CONFLICT
 #: The condition of the core API's groups: in v1alpha2, and from v1alpha3 on.
 ALPHA, INITIALLY = "PodGroupScheduled", "PodGroupInitiallyScheduled"
 
+#: That of its composite groups.
+COMPOSITE_INITIALLY = "CompositePodGroupInitiallyScheduled"
+
 #: Maximum length of a condition's message, in characters.
 LONGEST = 4096
 
@@ -42,9 +46,9 @@ class PodGroupStatusWriter(Protocol):
         """Replace a group's status."""
 
     async def write_condition(
-        self, version: str, group: PodGroup, condition: Mapping[str, Any]
+        self, version: str, group: PodGroup | CompositePodGroup, condition: Mapping[str, Any]
     ) -> WriteResult:
-        """Set one condition of a group of the core API, in that version."""
+        """Set one condition of a group or composite group of the core API, in that version."""
 
 
 class GroupReports:
@@ -66,10 +70,10 @@ class GroupReports:
         self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def touch(self, key: str) -> None:
-        """Mark a group's status as possibly changed; an owner gets no status of ours."""
+        """Mark a group's status as possibly changed, and those above it; an owner gets no status of ours."""
         if is_owned(key):
             return
-        self._due[key] = None
+        self._due |= dict.fromkeys((key, *(each.key for each in self._groups.above(key))))
         self._news.set()
 
     async def run(self) -> None:
@@ -94,20 +98,23 @@ class GroupReports:
 
     async def _write(self, key: str) -> WriteResult:
         """Write a group's status if it has changed; a failed write is in the next round already."""
-        group = self._groups.find(key)
+        group = self._groups.composites.get(key) or self._groups.find(key)
         if group is None or group.object is None:
             self._written.pop(key, None)
             return WriteResult(WriteOutcome.DONE)
         metadata, now = group.object.metadata, datetime.fromtimestamp(self._clock.now(), UTC)
-        if is_core(key):
-            version = self._groups.core_version
-            kind = ALPHA if version == "v1alpha2" else INITIALLY
-            document = condition_of(group, group.object, kind, now)
+        if isinstance(group, Composite):
+            document = composite_condition(group, self._groups, now)
+        elif is_core(key):
+            kind = ALPHA if self._groups.core_version == "v1alpha2" else INITIALLY
+            reason = "Scheduled" if _is_scheduled(group) else "Unschedulable" if group.refusal else ""
+            document = condition_of(group.object, kind, reason, group.refusal, now)
         else:
             document = status_of(group, group.object, now).to_wire()
         if not document or self._written.get(key) == (metadata.uid, document):
             return WriteResult(WriteOutcome.DONE)
-        if is_core(key):
+        if is_core(key) or is_composite(key):
+            version = self._groups.api_version_of(key).rpartition("/")[2]
             answer = await self._writer.write_condition(version, group.object, document)
         else:
             answer = await self._writer.write_status(metadata.namespace, metadata.name, document)
@@ -120,22 +127,43 @@ class GroupReports:
         return answer
 
 
-def condition_of(group: Group, standing: PodGroup, kind: str, now: datetime) -> Mapping[str, Any]:
+def composite_condition(group: Composite, groups: Groups, now: datetime) -> Mapping[str, Any]:
+    """The same for a composite group, which is scheduled once enough of its groups are."""
+    parts = groups.parts(group.key)
+    invalid = next((why for each in parts if (why := groups.invalid(each))), "")
+    reason, message = "", invalid or group.refusal
+    if invalid:
+        reason = "Invalid"
+    elif groups.is_met(group.key, _is_scheduled):
+        reason = "Scheduled"
+    elif message:
+        reason = "Unschedulable"
+    return condition_of(group.object, COMPOSITE_INITIALLY, reason, message, now)
+
+
+def _is_scheduled(group: Group) -> bool:
+    census = group.census()
+    return group.object is not None and census.scheduled + census.succeeded >= group.min_member
+
+
+def condition_of(
+    standing: PodGroup | CompositePodGroup, kind: str, reason: str, refusal: str, now: datetime
+) -> Mapping[str, Any]:
     """The condition that a group of the core API is to get; empty if it has it, or before an attempt.
 
     Source: kube-scheduler v1.36, ``schedule_one_podgroup.go`` (updatePodGroupCondition).
     """
-    census, known = group.census(), tuple(_conditions_of(standing))
+    known = tuple(_conditions_of(standing))
     before = condition(known, kind)
-    is_scheduled = census.scheduled + census.succeeded >= group.min_member
-    if (before is not None and before.status is ConditionStatus.TRUE) or not (is_scheduled or group.refusal):
+    is_scheduled = reason == "Scheduled"
+    if (before is not None and before.status is ConditionStatus.TRUE) or not reason:
         return {}
     after = with_condition(
         known,
         kind,
         ConditionStatus.TRUE if is_scheduled else ConditionStatus.FALSE,
-        reason="Scheduled" if is_scheduled else "Unschedulable",
-        message="" if is_scheduled else group.refusal[:LONGEST],
+        reason=reason,
+        message="" if is_scheduled else refusal[:LONGEST],
         now=now,
         generation=standing.metadata.generation or None,
     )
@@ -205,7 +233,7 @@ def _time_of(text: str) -> datetime | None:
         return None
 
 
-def _conditions_of(standing: PodGroup) -> list[Condition]:
+def _conditions_of(standing: PodGroup | CompositePodGroup) -> list[Condition]:
     """The conditions in the API server, so that transition times survive a restart."""
     found = []
     for each in standing.status.conditions:
