@@ -20,15 +20,20 @@ pytestmark = pytest.mark.e2e
 OURS = "plimsoll.dev/consolidating"
 
 
+async def marks(scene: Scene, node: str) -> list[str]:
+    """The effects of our taint of the node."""
+    return [each["effect"] for each in await taints_of(scene, node) if each["key"] == OURS]
+
+
 async def is_closed(scene: Scene, node: str) -> bool:
-    """Whether the node has our taint."""
-    return OURS in [each["key"] for each in await taints_of(scene, node)]
+    """Whether the node has our taint that keeps new pods away."""
+    return "NoSchedule" in await marks(scene, node)
 
 
 async def until_open(scene: Scene, *nodes: str) -> None:
     """Wait until none of the nodes has our taint."""
     for node in nodes:
-        await eventually(lambda node=node: is_closed(scene, node), lambda closed: not closed)  # type: ignore[misc] # a lambda that keeps a variable of the loop
+        await eventually(lambda node=node: marks(scene, node), lambda found: not found)  # type: ignore[misc] # a lambda that keeps a variable of the loop
 
 
 async def three_kinds(scene: Scene) -> None:
@@ -103,6 +108,30 @@ async def test_what_cannot_leave_is_named_before_anything_moves(scene: Scene) ->
     await until_open(scene, free)
     await until_phase(scene, path, "Suspended")
     await eventually(lambda: status(scene, path), lambda one: one["drained"] == 0)
+
+
+async def test_new_pods_prefer_nodes_that_do_not_wait_for_maintenance(
+    scene: Scene, operator: Operator
+) -> None:
+    """Though the other node is fuller; where it has no room, they go to the one that waits."""
+    waiting = await scene.node("waiting")
+    await scene.scheduling()
+    path = await maintenance(scene, waiting, window={"schedule": "0 2 31 1 *", "duration": "1m"})
+    await eventually(lambda: marks(scene, waiting), ["PreferNoSchedule"].__eq__)
+    other = await scene.node("other")
+    await scene.deployment("web", 4)
+    assert await scene.until_running(4, app="web") == [other] * 4
+
+    await scene.crash(operator)
+    operator.start()
+    await scene.pod("small")
+    assert await scene.until_bound("small") == other
+    await scene.pod("large", cpu="3900m")
+    assert await scene.until_bound("large") == waiting
+    await eventually(lambda: marks(scene, waiting), ["PreferNoSchedule"].__eq__)
+
+    (await scene.speaker.request("DELETE", path)).accepted()
+    await until_open(scene, waiting)
 
 
 async def test_it_stops_at_the_first_move_that_fails(scene: Scene) -> None:

@@ -72,6 +72,7 @@ WRITES: dict[str, Write] = {
     "nominate": lambda s: PodStatusPatcher(s, FakeClock()).nominate(POD, "n"),
     "condition": lambda s: PodStatusPatcher(s, FakeClock()).write_condition(POD, ConditionUpdate("R", "m")),
     "close": lambda s: NodeTainter(s, FakeClock()).close("n"),
+    "avoid": lambda s: NodeTainter(s, FakeClock()).avoid("n"),
     "mark": lambda s: DeploymentRollouts(s).mark(DEPLOYMENT, "m"),
     "policy": lambda s: PolicyResources(s).write_status("p", {}),
     "record": lambda s: records(s).create(RECORD),
