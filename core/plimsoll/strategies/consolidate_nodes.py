@@ -32,8 +32,9 @@ Edges: pods of DaemonSets and static pods stay; terminating pods do not count; a
 or has no place, keeps its node unchanged. Nodes in use are those with pods that could leave: an empty node is
 no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with an annotation or label that
 forbids autoscalers to remove it (``docs/reference/signals.md``), that is starting, or younger than
-``youngSeconds``, is left unchanged. Nodes that are to be drained are no targets. A node that was emptied and
-is still there a quarter of an hour later ends consolidation for a day. The limits of the policy apply, except
+``youngSeconds``, is left unchanged; so is for a day one to which the strategy has moved pods, so that none of
+them restarts a second time. Nodes that are to be drained are no targets. A node that was emptied and is still
+there a quarter of an hour later ends consolidation for a day. The limits of the policy apply, except
 ``perNode``. Pods of one owner leave one after another, each when the previous pod's replacement is Ready.
 Source: our own; descheduler's issues 725 and 1461 request it.
 Differs: there is nothing upstream to differ from; planner Proven only.
@@ -206,6 +207,9 @@ class ConsolidateNodes(Strategy):
         created = node.metadata.creation_timestamp
         if created is not None and (age := (context.now - created).total_seconds()) < self._young_s:
             return f"it is {max(age, 0):.0f} s old, less than youngSeconds {self._young_s}"
+        if (filled := context.filled.get(node.name)) is not None:
+            hours = (context.now.timestamp() - filled) / 3600
+            return f"pods were moved to it {hours:.1f} h ago, and it is left alone for a day"
         if (why := kept(node, context)) or self._saving is None:
             return why
         return self._saving.objection(node, self._restarts(node, context))
