@@ -55,7 +55,7 @@ class Day:
 
     Attributes:
         moves: The nodes that were left, in order, by the first name of the moved pod.
-        emptied: The bundle by which each node was emptied.
+        emptied: The latest bundle of moves off each node.
         filled: When a pod was last moved to each node, in seconds since the epoch.
         wrong: Sentences about what must not happen.
     """
@@ -118,9 +118,10 @@ class AutoscaledWorld(World):
     def _watch_nodes(self, source: str, target: str) -> None:
         """No node is emptied twice, none after it was filled, and none is filled that was emptied."""
         day, now = self.day, self._clock.now()
-        bundle = self._bundle_of(source)
-        if day.emptied.setdefault(source, bundle) != bundle:
+        *before, bundle = self._bundles_of(source)
+        if any(map(self._has_emptied, before)):
             day.wrong.append(f"node {source} was emptied twice")
+        day.emptied[source] = bundle
         filled = day.filled.get(source)
         if filled is not None:
             day.wrong.append(f"node {source} was filled, and emptied {(now - filled) / 3600:.1f} h later")
@@ -253,10 +254,17 @@ class AutoscaledWorld(World):
         node = self._documents.get(("Node", name), {})
         return any(each["key"] in keys for each in node.get("spec", {}).get("taints", ()))
 
-    def _bundle_of(self, node: str) -> str:
-        """The latest bundle of moves off the node, by its records."""
+    def _bundles_of(self, node: str) -> list[str]:
+        """The bundles of moves off the node, by their records, the latest one last."""
         specs = [each["spec"] for each in self._records.documents.values()]
-        return [each["bundle"]["name"] for each in specs if each["fromNode"] == node][-1]
+        return list(dict.fromkeys(each["bundle"]["name"] for each in specs if each["fromNode"] == node))
+
+    def _has_emptied(self, bundle: str) -> bool:
+        """Whether all moves of the bundle have settled; one that was called off half way has emptied none."""
+        moves = [
+            each for each in self._records.documents.values() if each["spec"]["bundle"]["name"] == bundle
+        ]
+        return all(each["status"]["phase"] == "Settled" for each in moves)
 
     def _target_of(self, pod: Pod) -> str:
         """The target of the pod's move, by its record."""

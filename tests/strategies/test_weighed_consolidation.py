@@ -287,8 +287,11 @@ def test_a_node_to_which_pods_were_moved_is_left_alone_for_a_day(
     found, made = emptied(cluster, around)
 
     assert found == ({"young"} if stays else {"idle", "young"})
-    said = [text for _, text in made.remarks if "left alone for a day" in text]
+    said = [text for _, text in made.remarks if "less than filledSeconds 86400" in text]
     assert len(said) == stays
+    within_an_hour = moves[0].ended > NOW.timestamp() - 3600
+    asked, _ = emptied(cluster, around, filledSeconds=3600)
+    assert asked == ({"young"} if within_an_hour else {"idle", "young"})
 
 
 # -- laws ------------------------------------------------------------------------------------------------

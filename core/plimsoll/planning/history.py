@@ -125,7 +125,7 @@ REMOVED_WITHIN_S = 900.0
 #: Seconds for which no further node is emptied after one that stayed.
 LEFT_BEHIND_S = 86_400.0
 
-#: Seconds for which a node is not emptied to which a strategy that empties nodes has moved pods.
+#: Seconds for which it is known that a strategy has moved pods to a node.
 FILLED_S = 86_400.0
 
 
