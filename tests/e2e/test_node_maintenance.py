@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e.gangs import GROUP_LABEL, a_group
 from e2e.node_maintenances import maintenance, status, until_phase
 from e2e.polls import eventually
 from e2e.speaker import MERGE
@@ -108,6 +109,34 @@ async def test_what_cannot_leave_is_named_before_anything_moves(scene: Scene) ->
     await until_open(scene, free)
     await until_phase(scene, path, "Suspended")
     await eventually(lambda: status(scene, path), lambda one: one["drained"] == 0)
+
+
+@pytest.mark.parametrize(("needed", "phase"), [(3, "Blocked"), (2, "Drained")])
+async def test_a_group_is_named_beforehand_and_never_broken(scene: Scene, needed: int, phase: str) -> None:
+    """A member that the others need keeps its node; one that they can spare leaves it."""
+    node = await scene.node("small", cpu="1")
+    await scene.node("large", cpu="2")
+    await scene.scheduling()
+    await a_group(scene, "ranks", needed)
+    await scene.deployment("ranks", 3, labels={GROUP_LABEL: "ranks"}, cpu="700m")
+    await scene.until_running(3, **{GROUP_LABEL: "ranks"})
+    before = {each["metadata"]["uid"] for each in await scene.pods()}
+    await scene.node("new")
+
+    path = await maintenance(scene, node)
+
+    found = await until_phase(scene, path, phase)
+    same = {each["metadata"]["uid"] for each in await scene.pods()} & before
+    assert len(await scene.until_running(3, **{GROUP_LABEL: "ranks"})) == 3
+    if phase == "Blocked":
+        (told,) = found["nodes"]
+        assert told["reason"] == "BreaksGroup"
+        assert "ranks" in found["conditions"][0]["message"]
+        assert same == before
+        assert not await is_closed(scene, node)
+        assert [each for each in await scene.records() if each["spec"]["mode"] == "Enforce"] == []
+    else:
+        assert len(same) == 2
 
 
 async def test_new_pods_prefer_nodes_that_do_not_wait_for_maintenance(

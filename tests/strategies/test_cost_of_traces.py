@@ -43,7 +43,7 @@ def test_no_rule_costs_less_than_the_bound_and_each_saves(benchmark_module: Any)
 
 
 def test_the_bound_is_no_more_than_what_is_needed(benchmark_module: Any) -> None:
-    """Pods that fill two machines cost these; one that fits a single type pays for it, others use its rest."""
+    """Pods that fill two machines cost these; one that fits a single type pays for it, shares its rest."""
     machines = (
         benchmark_module.Machine("small", 4, 4, 9, 0, 1.0),
         benchmark_module.Machine("gpu", 8, 8, 9, 1, 5.0),
