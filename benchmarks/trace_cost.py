@@ -1,4 +1,4 @@
-"""Replays traces on machines with prices: what consolidation costs and saves, and how far the bound is.
+"""Replays traces on machines with prices: costs and restarts of consolidation, and a bound from below.
 
     python benchmarks/trace_cost.py [--data FOLDER] [--traces azure,openb,google] [--hours 24] [--bursts 30]
 
@@ -290,7 +290,7 @@ class Rule(NamedTuple):
 
 @dataclass
 class Result:
-    """Sums over the counted bins; ``waits`` are seconds of pods of bursts, of all where there are none."""
+    """Sums over the counted bins; ``waits`` are seconds of pods of bursts, of all in a run without bursts."""
 
     usd: float = 0.0
     bounded: float = 0.0  #: USD an hour in the bins for which there is a bound, and the bounds
@@ -595,7 +595,8 @@ class Karpenter:
 
     def _taken(self, name: str) -> "np.ndarray[Any, Any]":
         sizes = [self._replay.live[uid].size for uid in self._pods(name)]
-        return np.array(sizes).reshape(-1, 4).sum(axis=0)
+        taken: np.ndarray[Any, Any] = np.array(sizes).reshape(-1, 4).sum(axis=0)
+        return taken
 
 
 # -- the tables ------------------------------------------------------------------------------------------

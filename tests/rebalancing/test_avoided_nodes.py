@@ -64,7 +64,7 @@ async def test_a_node_that_is_emptied_is_closed_and_not_just_avoided() -> None:
         assert scene.closer.done[-1] == ("close", "idle")
 
 
-async def test_what_an_earlier_process_has_marked_for_nobody_is_opened() -> None:
+async def test_a_mark_of_an_earlier_process_that_nothing_asks_for_is_removed() -> None:
     scene = Consolidation()
     scene.told("avoid", "idle")
     async with scene.running(a_policy()):

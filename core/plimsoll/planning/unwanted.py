@@ -59,8 +59,9 @@ def emptied_later(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: C
     waiting = (each for each in plan.refused if each.refusal.reason in LATER and each.strategy in emptying)
     rows = (cluster.row_of_pod(each.pod.uid) for each in waiting)
     first = next((cluster.nodes[row].name for row in rows if row is not None), None)
-    is_place = first is None or any(each.target == first for each in plan.moves)
-    return frozenset(sources if is_place else {*sources, first})
+    if first is not None and all(each.target != first for each in plan.moves):
+        sources.add(first)
+    return frozenset(sources)
 
 
 def _emptying(rebalancing: RebalancingConfig) -> frozenset[str]:
