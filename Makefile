@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing bench-cost
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -228,6 +228,9 @@ bench-openb-groups: $(STAMP) ## jobs that want one rack, by our search and by th
 
 bench-packing: $(STAMP) ## what PackUnmovable saves under consolidation, on replayed arrivals: [TRACE=<folder of the Azure arrivals>] ARGS="--unmovable 5,10,20 --seeds 2"
 	$(BIN)/python benchmarks/unmovable_pods.py $(if $(TRACE),--trace $(TRACE)) $(ARGS)
+
+bench-cost: $(STAMP) ## what consolidation costs and saves on replayed traces with prices, and the bound: [DATA=../shared/data] ARGS="--traces azure --one-type", or "--bursts 16"
+	$(BIN)/python benchmarks/trace_cost.py $(if $(DATA),--data $(DATA)) $(ARGS)
 
 bench-load: $(STAMP) ## placing and moving by real load, ours and others', on replayed days: [DATA=../shared/data] ARGS="--scenarios churn61 --seeds 3", or "--end-to-end"
 	PYTHONPATH=tools:benchmarks:benchmarks/load $(BIN)/python -m load_days $(if $(DATA),--data $(DATA)) $(ARGS)

@@ -25,12 +25,6 @@ NOW = "2026-01-01T00:00:00+00:00"
 STEP_S, RUN_EVERY_S, BOOT_S = 60.0, 600.0, 120.0
 NODE_CPU = 4000
 
-#: Seconds within which the pods of a node leave it one after the other.
-EMPTYING_S = 3_600.0
-
-#: Seconds after which a node may go that was filled, as demand falls: what came stays an hour.
-SETTLED_S = 3_600.0
-
 #: The taint of a node that is not ready yet.
 STARTING = "node.kubernetes.io/not-ready"
 
@@ -61,14 +55,14 @@ class Day:
 
     Attributes:
         moves: The nodes that were left, in order, by the first name of the moved pod.
-        emptied: When the first pod was moved off each node, in seconds since the epoch.
-        filled: When a pod was last moved to each node, likewise.
+        emptied: The latest bundle of moves off each node.
+        filled: When a pod was last moved to each node, in seconds since the epoch.
         wrong: Sentences about what must not happen.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     moves: dict[str, list[str]] = field(default_factory=dict)
-    emptied: dict[str, float] = field(default_factory=dict)
+    emptied: dict[str, str] = field(default_factory=dict)
     filled: dict[str, float] = field(default_factory=dict)
     wrong: list[str] = field(default_factory=list)
 
@@ -122,12 +116,14 @@ class AutoscaledWorld(World):
         return answer
 
     def _watch_nodes(self, source: str, target: str) -> None:
-        """No node is emptied twice, none soon after it was filled, and none is filled that was emptied."""
+        """No node is emptied twice, none after it was filled, and none is filled that was emptied."""
         day, now = self.day, self._clock.now()
-        if now - day.emptied.setdefault(source, now) > EMPTYING_S:
+        *before, bundle = self._bundles_of(source)
+        if any(map(self._has_emptied, before)):
             day.wrong.append(f"node {source} was emptied twice")
+        day.emptied[source] = bundle
         filled = day.filled.get(source)
-        if filled is not None and now - filled < SETTLED_S:
+        if filled is not None:
             day.wrong.append(f"node {source} was filled, and emptied {(now - filled) / 3600:.1f} h later")
         if target in day.emptied:
             day.wrong.append(f"node {target} was emptied, and filled again")
@@ -257,6 +253,18 @@ class AutoscaledWorld(World):
         """Whether the node has one of these taints."""
         node = self._documents.get(("Node", name), {})
         return any(each["key"] in keys for each in node.get("spec", {}).get("taints", ()))
+
+    def _bundles_of(self, node: str) -> list[str]:
+        """The bundles of moves off the node, by their records, the latest one last."""
+        specs = [each["spec"] for each in self._records.documents.values()]
+        return list(dict.fromkeys(each["bundle"]["name"] for each in specs if each["fromNode"] == node))
+
+    def _has_emptied(self, bundle: str) -> bool:
+        """Whether all moves of the bundle have settled; one that was called off half way has emptied none."""
+        moves = [
+            each for each in self._records.documents.values() if each["spec"]["bundle"]["name"] == bundle
+        ]
+        return all(each["status"]["phase"] == "Settled" for each in moves)
 
     def _target_of(self, pod: Pod) -> str:
         """The target of the pod's move, by its record."""

@@ -462,6 +462,10 @@ class World:
         taint = {"key": CONSOLIDATING, "effect": "NoSchedule", "timeAdded": _written(self._clock.now())}
         return self._taint(node, [taint])
 
+    async def avoid(self, node: str) -> WriteResult:
+        """The node gets our taint, which keeps nobody away."""
+        return self._taint(node, [{"key": CONSOLIDATING, "effect": "PreferNoSchedule"}])
+
     async def reopen(self, node: str) -> WriteResult:
         """The node loses it."""
         return self._taint(node, [])

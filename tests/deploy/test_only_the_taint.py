@@ -48,6 +48,8 @@ def node(*taints: Obj, **changes: object) -> Obj:
     [
         (node(), node(OURS)),
         (node(OURS), node()),
+        (node(), node({**OURS, "effect": "PreferNoSchedule"})),
+        (node({**OURS, "effect": "PreferNoSchedule"}), node(OURS)),
         (node(OURS), node(OURS, {**OURS, "key": UNHEALTHY})),
         (node({**OURS, "key": UNHEALTHY}), node()),
         (node(OTHER), node(OTHER, OURS)),
@@ -94,8 +96,8 @@ def test_nothing_else_may_be_changed(old: Obj, new: Obj) -> None:
     refusal = Admission(POLICY).refusal(new, old, user=OPERATOR)
 
     assert refusal == (
-        "the operator may set and remove the taints plimsoll.dev/consolidating:NoSchedule and"
-        " plimsoll.dev/unhealthy:NoSchedule of a node, and nothing else"
+        "the operator may set and remove the taints plimsoll.dev/consolidating and plimsoll.dev/unhealthy of"
+        " a node, with the effect NoSchedule or PreferNoSchedule, and nothing else"
     )
     assert Admission(POLICY).refusal(new, old, user="system:node:n1", groups=["system:nodes"]) == ""
 

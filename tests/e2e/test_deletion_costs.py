@@ -9,6 +9,7 @@ import pytest
 
 from e2e.polls import eventually, throughout
 from e2e.speaker import MERGE
+from e2e.stories import taints_of
 from plimsoll.model.kinds.deployment import DELETION_COST, LEAST_COST, WANTED_GONE
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
+SOFT = "PreferNoSchedule"
 STRATEGY = "RemovePodsViolatingNodeTaints"
 BROKEN = {"spec": {"taints": [{"key": "broken", "value": "yes", "effect": "NoSchedule"}]}}
 
@@ -106,3 +108,36 @@ async def test_others_costs_stay_and_ours_go_with_the_policy(scene: Scene, opera
             await throughout(lambda: costs(scene), ours.__eq__, 2)
             await scene.change_policy(policy, {"suspend": True})
         await eventually(lambda: costs(scene), lambda found: found == {"100 None": [old]})
+
+
+@pytest.mark.parametrize("asks", [True, False])
+async def test_a_rollout_empties_the_node_that_the_plan_would_empty(scene: Scene, asks: bool) -> None:
+    """New pods go to the busier node, so that the little used one is empty at the end and no move is left."""
+    little = await scene.node("little")
+    await scene.scheduling()
+    await scene.deployment("web", 2)
+    await scene.change_node(little, {"spec": {"unschedulable": True}})
+    await scene.node("busy")
+    await scene.deployment("db", 3, cpu="800m")
+    await scene.change_node(little, {"spec": {"unschedulable": None}})
+    await scene.budget("web", "web", minAvailable=2)
+    strategy = {"name": "ConsolidateNodes", "args": {"thresholds": {"cpu": 50}}}
+    await scene.policy(scene.rebalancing(strategy, deletionCosts=asks, evictor={"minReplicas": 1}))
+    if asks:
+        await eventually(
+            lambda: taints_of(scene, little), lambda found: [e["effect"] for e in found] == [SOFT]
+        )
+
+    path = scene.path("deployments/web", "/apis/apps/v1")
+    fresh = {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}}
+    before = {each["metadata"]["uid"] for each in await scene.pods(app="web")}
+    (await scene.speaker.request("PATCH", path, fresh, sends=MERGE)).accepted()
+
+    async def rolled_out() -> list[str]:
+        found = [each for each in await scene.pods(app="web") if each["metadata"]["uid"] not in before]
+        is_over = len(found) == len(await scene.pods(app="web")) == 2
+        return await scene.running(app="web") if is_over else []
+
+    nodes = await eventually(rolled_out, lambda found: len(found) == 2)
+    assert await scene.records() == []
+    assert (little in nodes) != asks

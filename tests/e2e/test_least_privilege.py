@@ -61,8 +61,8 @@ async def test_with_the_operators_rights_a_node_gets_our_taints_and_nothing_else
         assert answers[1].message == (
             "ValidatingAdmissionPolicy 'plimsoll-only-the-taint' with binding 'plimsoll-only-the-taint'"
             " denied request: the operator may set and remove the taints"
-            " plimsoll.dev/consolidating:NoSchedule and plimsoll.dev/unhealthy:NoSchedule"
-            " of a node, and nothing else"
+            " plimsoll.dev/consolidating and plimsoll.dev/unhealthy of a node,"
+            " with the effect NoSchedule or PreferNoSchedule, and nothing else"
         )
         assert entrance.refused == set()
         assert await operator.stop() == 0

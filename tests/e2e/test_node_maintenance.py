@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e.gangs import GROUP_LABEL, a_group
 from e2e.node_maintenances import maintenance, status, until_phase
 from e2e.polls import eventually
 from e2e.speaker import MERGE
@@ -20,15 +21,20 @@ pytestmark = pytest.mark.e2e
 OURS = "plimsoll.dev/consolidating"
 
 
+async def marks(scene: Scene, node: str) -> list[str]:
+    """The effects of our taint of the node."""
+    return [each["effect"] for each in await taints_of(scene, node) if each["key"] == OURS]
+
+
 async def is_closed(scene: Scene, node: str) -> bool:
-    """Whether the node has our taint."""
-    return OURS in [each["key"] for each in await taints_of(scene, node)]
+    """Whether the node has our taint that keeps new pods away."""
+    return "NoSchedule" in await marks(scene, node)
 
 
 async def until_open(scene: Scene, *nodes: str) -> None:
     """Wait until none of the nodes has our taint."""
     for node in nodes:
-        await eventually(lambda node=node: is_closed(scene, node), lambda closed: not closed)  # type: ignore[misc] # a lambda that keeps a variable of the loop
+        await eventually(lambda node=node: marks(scene, node), lambda found: not found)  # type: ignore[misc] # a lambda that keeps a variable of the loop
 
 
 async def three_kinds(scene: Scene) -> None:
@@ -103,6 +109,58 @@ async def test_what_cannot_leave_is_named_before_anything_moves(scene: Scene) ->
     await until_open(scene, free)
     await until_phase(scene, path, "Suspended")
     await eventually(lambda: status(scene, path), lambda one: one["drained"] == 0)
+
+
+@pytest.mark.parametrize(("needed", "phase"), [(3, "Blocked"), (2, "Drained")])
+async def test_a_group_is_named_beforehand_and_never_broken(scene: Scene, needed: int, phase: str) -> None:
+    """A member that the others need keeps its node; one that they can spare leaves it."""
+    node = await scene.node("small", cpu="1")
+    await scene.node("large", cpu="2")
+    await scene.scheduling()
+    await a_group(scene, "ranks", needed)
+    await scene.deployment("ranks", 3, labels={GROUP_LABEL: "ranks"}, cpu="700m")
+    await scene.until_running(3, **{GROUP_LABEL: "ranks"})
+    before = {each["metadata"]["uid"] for each in await scene.pods()}
+    await scene.node("new")
+
+    path = await maintenance(scene, node)
+
+    found = await until_phase(scene, path, phase)
+    same = {each["metadata"]["uid"] for each in await scene.pods()} & before
+    assert len(await scene.until_running(3, **{GROUP_LABEL: "ranks"})) == 3
+    if phase == "Blocked":
+        (told,) = found["nodes"]
+        assert told["reason"] == "BreaksGroup"
+        assert "ranks" in found["conditions"][0]["message"]
+        assert same == before
+        assert not await is_closed(scene, node)
+        assert [each for each in await scene.records() if each["spec"]["mode"] == "Enforce"] == []
+    else:
+        assert len(same) == 2
+
+
+async def test_new_pods_prefer_nodes_that_do_not_wait_for_maintenance(
+    scene: Scene, operator: Operator
+) -> None:
+    """Though the other node is fuller; where it has no room, they go to the one that waits."""
+    waiting = await scene.node("waiting")
+    await scene.scheduling()
+    path = await maintenance(scene, waiting, window={"schedule": "0 2 31 1 *", "duration": "1m"})
+    await eventually(lambda: marks(scene, waiting), ["PreferNoSchedule"].__eq__)
+    other = await scene.node("other")
+    await scene.deployment("web", 4)
+    assert await scene.until_running(4, app="web") == [other] * 4
+
+    await scene.crash(operator)
+    operator.start()
+    await scene.pod("small")
+    assert await scene.until_bound("small") == other
+    await scene.pod("large", cpu="3900m")
+    assert await scene.until_bound("large") == waiting
+    await eventually(lambda: marks(scene, waiting), ["PreferNoSchedule"].__eq__)
+
+    (await scene.speaker.request("DELETE", path)).accepted()
+    await until_open(scene, waiting)
 
 
 async def test_it_stops_at_the_first_move_that_fails(scene: Scene) -> None:

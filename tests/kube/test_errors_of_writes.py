@@ -72,6 +72,7 @@ WRITES: dict[str, Write] = {
     "nominate": lambda s: PodStatusPatcher(s, FakeClock()).nominate(POD, "n"),
     "condition": lambda s: PodStatusPatcher(s, FakeClock()).write_condition(POD, ConditionUpdate("R", "m")),
     "close": lambda s: NodeTainter(s, FakeClock()).close("n"),
+    "avoid": lambda s: NodeTainter(s, FakeClock()).avoid("n"),
     "mark": lambda s: DeploymentRollouts(s).mark(DEPLOYMENT, "m"),
     "policy": lambda s: PolicyResources(s).write_status("p", {}),
     "record": lambda s: records(s).create(RECORD),
@@ -127,7 +128,7 @@ def test_a_write_that_fails_has_one_outcome_whatever_the_body_says(write: str) -
             assert result.verdict is OWN.get((write, status), meaning), said
             assert result.message, said
             assert name != "status" or result.message.startswith("no"), said
-            tries = TRIES if write == "close" and status == 409 else 1
+            tries = TRIES if write in ("close", "avoid") and status == 409 else 1
             assert len(sent) == tries, said
 
 

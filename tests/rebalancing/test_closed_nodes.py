@@ -49,11 +49,8 @@ class Consolidation(Scene):
         self.closer.when_done = self.told
 
     def told(self, verb: str, node: str) -> None:
-        taints = (
-            [{"key": CONSOLIDATING, "effect": "NoSchedule", "timeAdded": self.stamp}]
-            if verb == "close"
-            else []
-        )
+        effect = {"close": "NoSchedule", "avoid": "PreferNoSchedule"}.get(verb)
+        taints = [{"key": CONSOLIDATING, "effect": effect, "timeAdded": self.stamp}] if effect else []
         old = self.present[node]
         spec = msgspec.structs.replace(old.spec, taints=tuple(convert(Taint, each) for each in taints))
         self.present[node] = msgspec.structs.replace(old, spec=spec)

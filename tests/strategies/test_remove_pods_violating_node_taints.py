@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.model.kinds.node import Node
-from plimsoll.model.taints import UNSCHEDULABLE_TAINT
+from plimsoll.model.taints import CONSOLIDATING, UNSCHEDULABLE_TAINT
 from plimsoll.strategies.remove_pods_violating_node_taints import RemovePodsViolatingNodeTaints
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.strategy_conformance import StrategyConformance
@@ -129,3 +129,12 @@ class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 
     strategy = a_strategy(RemovePodsViolatingNodeTaints, includePreferNoSchedule=True)
+
+
+def test_a_node_that_is_to_be_emptied_later_is_left_alone() -> None:
+    """Our own soft taint is about new pods; descheduler's decisions know no such difference."""
+    taints = [f"{CONSOLIDATING}:PreferNoSchedule"]
+    asked = {"includePreferNoSchedule": True}
+
+    assert moved(taints, asked, exact=False) == []
+    assert moved(taints, asked) == ["p"]

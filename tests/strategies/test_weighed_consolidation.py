@@ -15,6 +15,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.prices import PRICE
 from plimsoll.planning.history import (
+    FILLED_S,
     LEFT_BEHIND_S,
     REMOVED_WITHIN_S,
     MoveHistory,
@@ -249,6 +250,48 @@ def test_consolidation_stops_where_an_emptied_node_stays(moves: list[PastMove], 
     assert found == (set() if stays else {"idle"})
     said = [text for _, text in made.remarks if "is still there" in text]
     assert len(said) == stays
+
+
+# -- nodes that were filled ------------------------------------------------------------------------------
+
+
+def to(target: str, ago_s: float, fate: MoveOutcome = MoveOutcome.SETTLED) -> PastMove:
+    """A move from a machine that is gone."""
+    return replace(past("gone", ago_s, fate), target=target)
+
+
+@pytest.mark.parametrize(
+    ("moves", "stays"),
+    [
+        ([to("idle", 0)], True),
+        ([to("idle", FILLED_S - 1)], True),
+        ([to("idle", FILLED_S)], False),
+        ([to("idle", FILLED_S), to("idle", 9000)], True),
+        ([to("busy", 9000)], False),
+        ([to("idle", 9000, MoveOutcome.RETURNED)], False),
+        ([to("idle", 9000, MoveOutcome.STRANDED)], False),
+        ([to("young", 9000)], False),  # a new machine of that name
+        ([replace(to("idle", 9000), strategy="RemoveDuplicates")], False),
+    ],
+)
+def test_a_node_to_which_pods_were_moved_is_left_alone_for_a_day(
+    moves: list[PastMove], *, stays: bool
+) -> None:
+    """So no node is filled and emptied again, and no pod restarts twice for it; it is still a target."""
+    cluster = a_cluster(
+        [a_machine("busy"), a_machine("idle"), a_machine("young", age_s=1000)],
+        [*pods_on("busy", 6, "1"), *pods_on("idle", 1, "1"), *pods_on("young", 1, "500m")],
+    )
+    around = replace(AROUND, memory=MoveHistory(moves, NOW.timestamp()))
+
+    found, made = emptied(cluster, around)
+
+    assert found == ({"young"} if stays else {"idle", "young"})
+    said = [text for _, text in made.remarks if "less than filledSeconds 86400" in text]
+    assert len(said) == stays
+    within_an_hour = moves[0].ended > NOW.timestamp() - 3600
+    asked, _ = emptied(cluster, around, filledSeconds=3600)
+    assert asked == ({"young"} if within_an_hour else {"idle", "young"})
 
 
 # -- laws ------------------------------------------------------------------------------------------------

@@ -33,6 +33,32 @@ async def test_a_taint_is_set_next_to_those_of_others(told: tuple[ToldServer, Se
     assert body["spec"]["taints"][1]["key"] == CONSOLIDATING
 
 
+async def test_a_node_to_be_avoided_gets_the_softer_taint(told: tuple[ToldServer, Session]) -> None:
+    """Next to those of others; closing it then leaves the stricter one alone."""
+    server, session = told
+    tainter = NodeTainter(session, FakeClock())
+    server.then(node(OTHER))
+    server.then({})
+    assert (await tainter.avoid("n")).is_done
+    _, soft = server.requests[1][2]["spec"]["taints"]
+    assert (soft["key"], soft["effect"]) == (CONSOLIDATING, "PreferNoSchedule")
+
+    server.then(node(soft, OTHER))
+    server.then({})
+    assert (await tainter.close("n")).is_done
+    written = server.requests[3][2]["spec"]["taints"]
+    assert [each["effect"] for each in written] == ["NoExecute", "NoSchedule"]
+
+
+async def test_a_closed_node_is_not_opened_a_little(told: tuple[ToldServer, Session]) -> None:
+    """Whoever asks for it to be avoided has an older view of it."""
+    server, session = told
+    server.then(node(OTHER, OURS))
+
+    assert (await NodeTainter(session, FakeClock()).avoid("n")).is_done
+    assert len(server.requests) == 1
+
+
 async def test_a_node_that_has_changed_is_read_again(told: tuple[ToldServer, Session]) -> None:
     """Kubelets write nodes all the time."""
     server, session = told

@@ -35,7 +35,8 @@ EVENTS: Mapping[str, str] = {
 KEYS: Mapping[str, str] = {
     "plimsoll.dev/approved": "annotation of a record: `true` approves the move, `false` rejects it",
     "plimsoll.dev/bundle": "label of records of moves that are made all or none",
-    "plimsoll.dev/consolidating": "taint of a node that is being emptied; no new pods come",
+    "plimsoll.dev/consolidating": "taint of a node that is being emptied; no new pods come. With the effect"
+    " PreferNoSchedule: of one that is to be emptied later; new pods prefer others",
     "plimsoll.dev/evict": "annotation of a pod or namespace: `false` forbids evictions by policies",
     "plimsoll.dev/from-node": "label of a record: the node that the pod leaves",
     "plimsoll.dev/in-work": "annotation of the lease: uid of the pod that is tried, ends of processes at it",

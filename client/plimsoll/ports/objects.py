@@ -14,6 +14,9 @@ class NodeCloser(Protocol):
     async def close(self, node: str) -> WriteResult:
         """Set our taint; DONE when it is already set."""
 
+    async def avoid(self, node: str) -> WriteResult:
+        """Set our taint with the effect PreferNoSchedule; DONE when it is set with either."""
+
     async def reopen(self, node: str) -> WriteResult:
         """Remove our taint; DONE when the node does not have it."""
 

@@ -29,5 +29,6 @@ from plimsoll.model.taints import PREFER_NO_SCHEDULE as PREFER_NO_SCHEDULE
 from plimsoll.model.taints import UNSCHEDULABLE_TAINT as UNSCHEDULABLE_TAINT
 from plimsoll.model.taints import is_closed as is_closed
 from plimsoll.model.taints import is_marked_unhealthy as is_marked_unhealthy
+from plimsoll.model.taints import says_later as says_later
 from plimsoll.model.taints import tolerates as tolerates
 from plimsoll.model.taints import untolerated as untolerated

@@ -66,7 +66,7 @@ def untolerated(
     return None
 
 
-#: Keys of our taints; their effect is NoSchedule.
+#: Keys of our taints. Their effect is NoSchedule; the first one has PreferNoSchedule while a node waits.
 CONSOLIDATING = "plimsoll.dev/consolidating"
 UNHEALTHY = "plimsoll.dev/unhealthy"
 
@@ -74,6 +74,16 @@ UNHEALTHY = "plimsoll.dev/unhealthy"
 def is_closed(node: Node) -> bool:
     """Whether the node has our taint of nodes that are emptied."""
     return _has(node, CONSOLIDATING)
+
+
+def is_avoided(node: Node) -> bool:
+    """Whether the node has our taint of nodes that are to be emptied later: new pods prefer others."""
+    return any(map(says_later, node.spec.taints))
+
+
+def says_later(taint: Taint) -> bool:
+    """Whether the taint says that its node is to be emptied later; the pods that are there may stay."""
+    return taint.key == CONSOLIDATING and taint.effect == PREFER_NO_SCHEDULE
 
 
 def is_marked_unhealthy(node: Node) -> bool:

@@ -125,6 +125,9 @@ REMOVED_WITHIN_S = 900.0
 #: Seconds for which no further node is emptied after one that stayed.
 LEFT_BEHIND_S = 86_400.0
 
+#: Seconds for which it is known that a strategy has moved pods to a node.
+FILLED_S = 86_400.0
+
 
 class MoveHistory:
     """The past moves as of one moment, and the restrictions that follow.
@@ -223,6 +226,21 @@ class MoveHistory:
                     f" nodes, so none is emptied before {_clock(moment + LEFT_BEHIND_S)}"
                 )
         return ""
+
+    def filled(self, strategy: str, born: Mapping[str, float]) -> dict[str, float]:
+        """When a strategy has last moved a pod to each node within the day, in seconds since the epoch.
+
+        Args:
+            strategy: Its name.
+            born: When each present node was created, likewise; younger than the move, it is another one.
+        """
+        found: dict[str, float] = {}
+        for (_, name), moves in self._made.items():
+            for move in moves if name == strategy else ():
+                is_there = move.fate is MoveOutcome.SETTLED and move.ended >= born.get(move.target, 0.0)
+                if move.target and is_there and self._now - move.ended < FILLED_S:
+                    found[move.target] = max(found.get(move.target, 0.0), move.ended)
+        return found
 
     def still_over(self, owner: str, strategy: str, over: frozenset[str]) -> Refusal | None:
         """Why a strategy leaves the owner's pods alone: its latest move has not helped one of its nodes.

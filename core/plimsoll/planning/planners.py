@@ -36,7 +36,7 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.rebalancing_rules import held_by_rules
 from plimsoll.planning.scope import never_evict
 from plimsoll.planning.solver import INSTALL_SOLVER, OPTIMAL, SPREAD_REPAIR, has_solver, installed
-from plimsoll.planning.unwanted import unwanted
+from plimsoll.planning.unwanted import emptied_later, unwanted
 from plimsoll.toolkit.descheduling.resize_room import awaited_row
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def make_plan(rebalancing: RebalancingConfig, cluster: Cluster, context: Plannin
         case Planner.PROVEN:
             made = proven_plan(rebalancing, lasting(cluster, context.now), context)
     if rebalancing.deletion_costs and rebalancing.hold is None:
-        made = replace(made, unwanted=unwanted(made, rebalancing, cluster))
+        gone, later = unwanted(made, rebalancing, cluster), emptied_later(made, rebalancing, cluster)
+        made = replace(made, unwanted=gone, later=later)
     made = made.held(rebalancing.hold)
     made = replace(made, imbalance=imbalance(cluster, rebalancing.nodes, context.measurements))
     moving = {each.name for each in rebalancing.strategies if by_load(each) is not None}

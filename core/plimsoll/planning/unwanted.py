@@ -1,7 +1,8 @@
-"""Names the pods that a plan wants gone without moving them now: owners that shrink may delete these first.
+"""Names the pods and nodes of which a plan wants less without moving anything now.
 
 A ReplicaSet that shrinks deletes the pods of the least ``controller.kubernetes.io/pod-deletion-cost`` first,
-and a pod that it deletes need not be moved: that saves a restart (docs/adr/0064).
+and a pod that it deletes need not be moved: that saves a restart (docs/adr/0064). So does a pod of a rollout
+that does not come to a node that is to be emptied (docs/adr/0069).
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,19 +16,19 @@ from plimsoll.planning.moves import EvictionPlan, RebalancingConfig
 from plimsoll.toolkit.descheduling.leaving_pods import may_leave
 from plimsoll.toolkit.descheduling.unmovable_pods import StayRule
 
-#: Reasons of refusals that say: not now, or not while there is no room.
-NOT_NOW = frozenset(
+#: Reasons of refusals that say: not now, though there is a place.
+LATER = frozenset(
     {
         *(level.value for level in LimitLevel),
         "Budget",
         "BudgetBackoff",
-        "NoHeadroom",
-        "NoRoom",
-        "NotAll",
         "ReplacementNotReady",
         "SeveralBudgets",
     }
 )
+
+#: Reasons that say: not now, or not while there is no room.
+NOT_NOW = LATER | {"NoHeadroom", "NoRoom", "NotAll"}
 
 #: Uids in one plan, at most: each costs a write when it comes, and one when it goes.
 MOST = 200
@@ -48,8 +49,27 @@ def unwanted(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: Cluste
     return tuple(found)[:MOST]
 
 
+def emptied_later(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: Cluster) -> frozenset[str]:
+    """Names of nodes that the plan empties, and of the first that it would empty but for a limit or a budget.
+
+    The first alone: the next ones are places for its pods.
+    """
+    emptying = _emptying(rebalancing)
+    sources = {each.source for each in plan.moves if each.strategy in emptying}
+    waiting = (each for each in plan.refused if each.refusal.reason in LATER and each.strategy in emptying)
+    rows = (cluster.row_of_pod(each.pod.uid) for each in waiting)
+    first = next((cluster.nodes[row].name for row in rows if row is not None), None)
+    if first is not None and all(each.target != first for each in plan.moves):
+        sources.add(first)
+    return frozenset(sources)
+
+
+def _emptying(rebalancing: RebalancingConfig) -> frozenset[str]:
+    return frozenset(each.name for each in rebalancing.strategies if empties_nodes(type(each)))
+
+
 def _named(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: Cluster) -> Iterator[PodInfo]:
-    emptying = {each.name for each in rebalancing.strategies if empties_nodes(type(each))}
+    emptying = _emptying(rebalancing)
     wanted = [each for each in plan.refused if each.refusal.reason in NOT_NOW]
     yield from (move.pod for move in plan.moves)
     yield from (each.pod for each in wanted)

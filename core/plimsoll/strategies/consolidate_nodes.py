@@ -32,9 +32,11 @@ Edges: pods of DaemonSets and static pods stay; terminating pods do not count; a
 or has no place, keeps its node unchanged. Nodes in use are those with pods that could leave: an empty node is
 no target, nor is one with the taint ``plimsoll.dev/consolidating``. A node with an annotation or label that
 forbids autoscalers to remove it (``docs/reference/signals.md``), that is starting, or younger than
-``youngSeconds``, is left unchanged. Nodes that are to be drained are no targets. A node that was emptied and
-is still there a quarter of an hour later ends consolidation for a day. The limits of the policy apply, except
-``perNode``. Pods of one owner leave one after another, each when the previous pod's replacement is Ready.
+``youngSeconds``, is left unchanged; so is one to which the strategy has moved pods within ``filledSeconds``,
+so that none of them restarts a second time. Nodes that are to be drained are no targets. A node that was
+emptied and is still there a quarter of an hour later ends consolidation for a day. The limits of the policy
+apply, except ``perNode``. Pods of one owner leave one after another, each when the previous pod's replacement
+is Ready.
 Source: our own; descheduler's issues 725 and 1461 request it.
 Differs: there is nothing upstream to differ from; planner Proven only.
 """
@@ -72,6 +74,12 @@ from plimsoll.toolkit.descheduling.starting_nodes import kept
 #: Seconds for which a node is young where money is weighed, as in cluster-autoscaler.
 YOUNG_S = 600
 
+#: Seconds for which a node is left alone to which pods were moved, and where money is weighed.
+FILLED_S, FILLED_WEIGHED_S = 86_400, 3_600
+
+#: A time before all others, in seconds since the epoch.
+NEVER = float("-inf")
+
 #: Number of nodes whose markers are reported.
 REMARKS = 3
 
@@ -107,6 +115,13 @@ class ConsolidateNodesArgs(PluginArgs):
         description="Seconds after its creation from which a node may be emptied; left out, 600 with "
         "minSavingPerRestart, otherwise 0.",
     )
+    filled_seconds: StrictInt | None = Field(
+        default=None,
+        ge=0,
+        le=86_400,
+        description="Seconds for which a node is not emptied to which the strategy has moved a pod; left "
+        "out, a day, with minSavingPerRestart an hour: then that says which restarts are worth it.",
+    )
     headroom: list[HeadroomArg] = Field(
         default=[], description="Further pods that must still fit once a node is emptied."
     )
@@ -134,6 +149,9 @@ class ConsolidateNodes(Strategy):
         asked = args.min_saving_per_restart
         self._saving = None if asked is None else LeastSaving.of(asked)
         self._young_s = YOUNG_S if args.young_seconds is None and asked else args.young_seconds or 0
+        self._filled_s = FILLED_WEIGHED_S if asked else FILLED_S
+        if args.filled_seconds is not None:
+            self._filled_s = args.filled_seconds
 
     def candidates(self, context: StrategyContext) -> Candidates:
         """One bundle for each node that can be emptied."""
@@ -206,6 +224,9 @@ class ConsolidateNodes(Strategy):
         created = node.metadata.creation_timestamp
         if created is not None and (age := (context.now - created).total_seconds()) < self._young_s:
             return f"it is {max(age, 0):.0f} s old, less than youngSeconds {self._young_s}"
+        ago = context.now.timestamp() - context.filled.get(node.name, NEVER)
+        if ago < self._filled_s:
+            return f"pods were moved to it {ago:.0f} s ago, less than filledSeconds {self._filled_s}"
         if (why := kept(node, context)) or self._saving is None:
             return why
         return self._saving.objection(node, self._restarts(node, context))

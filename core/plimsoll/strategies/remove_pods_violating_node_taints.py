@@ -6,7 +6,8 @@ Formula::
                 arguments include and that no toleration of the pod matches, as in TaintToleration
 
 Units: none.
-Edges: ``includedTaints: []`` includes none; the cordon's taint counts only if ``includedTaints`` names it.
+Edges: ``includedTaints: []`` includes none; the cordon's taint counts only if ``includedTaints`` names it;
+our own PreferNoSchedule of a node that is to be emptied later never counts, but under planner Upstream.
 The controller manager deletes pods because of NoExecute as well, without a budget or a proven place.
 Source: descheduler v0.36, ``removepodsviolatingnodetaints``.
 Differs: under planner Upstream NoExecute does not count, a cordon drains the node unless excluded, and the
@@ -34,6 +35,7 @@ from plimsoll.framework.selectors import (
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE_TAINT,
     Taint,
+    says_later,
     untolerated,
 )
 from plimsoll.toolkit.descheduling.eviction_order import cheapest_candidates_first
@@ -122,6 +124,7 @@ class RemovePodsViolatingNodeTaints(Strategy):
             and not _named(taint, excluded)
             and (included is None or _named(taint, included))
             and (context.is_exact or included or taint.key != UNSCHEDULABLE_TAINT.key)
+            and (context.is_exact or not says_later(taint))
         ]
 
 

@@ -1,5 +1,8 @@
 """Closes nodes to new pods by a taint before they are emptied, and opens them afterwards.
 
+A node that is to be emptied later gets the same taint with the effect PreferNoSchedule: new pods go elsewhere
+where there is room, and need not be moved then; none waits for it.
+
 A node stays closed while moves off it are under way, and for a quarter of an hour after the last one has
 settled, so that an autoscaler can remove the empty node. It is opened immediately when a move of the bundle
 fails. All state is in the records and in the node, so a new process opens nodes that an earlier one has left
@@ -14,7 +17,7 @@ from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cluster.cache import Cache
 from plimsoll.cluster.watch_events import NodeAdded, NodeUpdated, WatchEvent
 from plimsoll.framework import Node
-from plimsoll.model.taints import CONSOLIDATING, is_closed
+from plimsoll.model.taints import CONSOLIDATING, is_avoided, is_closed
 from plimsoll.planning.history import REMOVED_WITHIN_S
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.objects import NodeCloser
@@ -33,6 +36,9 @@ KEPT_S = REMOVED_WITHIN_S
 
 #: Seconds between two checks of the closed nodes.
 LOOK_AFTER_S = 5.0
+
+#: Seconds after a failed write until pods are asked again to avoid the node.
+AGAIN_S = 60.0
 
 #: A time before all others, in seconds since the epoch.
 NEVER = float("-inf")
@@ -54,6 +60,9 @@ class ClosedNodes:
     kept: frozenset[str] = frozenset()  #: nodes of NodeMaintenances, closed for as long as these exist
     _seen: Signal = field(default_factory=Signal, init=False)
     _working: set[str] = field(default_factory=set, init=False)  #: nodes whose bundle is being carried out
+    #: nodes that are to be emptied later, by who says so
+    _avoided: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
+    _failed: dict[str, float] = field(default_factory=dict, init=False)  #: when avoiding failed, by node
 
     async def close(self, node: str) -> bool:
         """Close a node before its pods leave; returns whether the scheduler sees it closed."""
@@ -74,6 +83,11 @@ class ClosedNodes:
         """Record that the nodes' bundles are finished; from now on the records decide."""
         self._working.difference_update(nodes)
 
+    def avoid(self, who: str, nodes: frozenset[str]) -> None:
+        """Have new pods prefer other nodes than these; what the same one has said before is over."""
+        self._avoided[who] = nodes
+        self._seen.notify()
+
     async def reopen(self, node: str) -> None:
         """Open a node to new pods."""
         answer = await self.closer.reopen(node)
@@ -83,26 +97,51 @@ class ClosedNodes:
     def observe(self, event: WatchEvent) -> None:
         """Check a closed node, including nodes that an earlier process has closed."""
         match event:
-            case NodeAdded(node) | NodeUpdated(_, node) if is_closed(node):
+            case NodeAdded(node) | NodeUpdated(_, node) if is_closed(node) or is_avoided(node):
                 self._seen.notify()
             case _:
                 return
 
     async def run(self) -> None:
-        """Open nodes until cancelled; checks only while a node is closed."""
+        """Open nodes until cancelled; checks only while a node is closed or to be avoided."""
         while True:
-            await self._seen.until(lambda: any(map(is_closed, self.cache.cluster.nodes)))
+            await self._seen.until(self._has_work)
             await self.clock.sleep(LOOK_AFTER_S)
             try:
                 await self.look_after()
             except Exception as exc:  # noqa: BLE001 - whatever one node holds, the next look comes
                 self.observer.failed("looking after closed nodes", repr(exc))
 
+    def _has_work(self) -> bool:
+        nodes = self.cache.cluster.nodes
+        return any(self._avoided.values()) or any(is_closed(each) or is_avoided(each) for each in nodes)
+
     async def look_after(self) -> None:
-        """Open the nodes that may be opened, including those that an earlier process closed."""
+        """Open the nodes that may be opened, including those that an earlier process closed.
+
+        Those that are to be emptied later are marked as such, and no others.
+        """
         for node in self.cache.cluster.nodes:
-            if is_closed(node) and node.name not in self._working and not self._is_wanted(node):
-                await self.reopen(node.name)
+            if node.name in self._working:
+                continue
+            if is_closed(node):
+                if not self._is_wanted(node):
+                    await self.reopen(node.name)
+            elif not any(node.name in names for names in self._avoided.values()):
+                if is_avoided(node):
+                    await self.reopen(node.name)
+            elif not is_avoided(node):
+                await self._have_avoided(node.name)
+
+    async def _have_avoided(self, node: str) -> None:
+        now = self.clock.monotonic()
+        if now - self._failed.get(node, NEVER) < AGAIN_S:
+            return
+        answer = await self.closer.avoid(node)
+        self._failed.pop(node, None)
+        if answer.is_failure and answer.verdict is not WriteOutcome.GONE:
+            self._failed[node] = now
+            self.observer.failed(f"having pods avoid node {node}", answer.message)
 
     def _is_closed(self, name: str) -> bool:
         row = self.cache.cluster.rows.get(name)

@@ -1,5 +1,7 @@
 """Gives pods that a plan wants gone the least cost of deletion, so that what shrinks deletes them first.
 
+Nodes that it would empty but for a limit or a budget are avoided by new pods, such as those of a rollout.
+
 A policy with ``deletionCosts`` in mode Approve or Enforce says after each run which pods it would rather see
 go (:mod:`plimsoll.planning.unwanted`). All state is in the pods: the annotation that names the policy marks
 what is ours, and is written and removed together with the cost. So a new process takes away what no policy
@@ -43,6 +45,7 @@ class DeletionCosts:
     writer: CostWriter
     are_all_known: Callable[[], bool]  #: whether all policies have been seen
     is_stopped: Callable[[], bool]  #: whether the stop button is pressed
+    avoid: Callable[[frozenset[str]], None]  #: has new pods prefer other nodes than these
     clock: Clock
     observer: Observer
     _is_clean: bool = field(default=False, init=False)  #: no pod has our mark, and none will get it
@@ -60,13 +63,14 @@ class DeletionCosts:
     async def look(self) -> None:
         """Take away what nothing asks for, then write what is asked for; at most ``MOST_WRITES``."""
         asking = [] if self.is_stopped() else sorted(filter(self._asks, self.policies))
+        plans = {name: self.plan_of(name) for name in asking}
+        self.avoid(frozenset(node for plan in plans.values() if plan for node in plan.later))
         if self._is_clean and not asking:
             return
         pods = (each.pod for each in self.cluster.pods.values())
         marked = {each.uid: each for each in pods if WANTED_GONE in each.metadata.annotations}
         self._is_clean = not marked and not asking and self.are_all_known()
         self._failed = {uid: when for uid, when in self._failed.items() if uid in self.cluster.pods}
-        plans = {name: self.plan_of(name) for name in asking}
         wanted = {uid: name for name, plan in plans.items() if plan for uid in plan.unwanted}
         writes = 0
         for uid, pod in marked.items():

@@ -400,6 +400,7 @@ class RebalancingWing:
             ports.costs,
             lambda: self.rebalancers.are_all_known,
             lambda: parts.breakers.stop.is_pressed,
+            lambda nodes: moves.closed.avoid("plans", nodes),
             clock,
             observer,
         )

@@ -243,6 +243,7 @@ TARGETS = (
             lambda session: PodEvictor(session).evict(POD),
             lambda session: PodDocuments(session).read(POD),
             lambda session: NodeTainter(session, FakeClock()).close("n1"),
+            lambda session: NodeTainter(session, FakeClock()).avoid("n1"),
             lambda session: NodeTainter(session, FakeClock()).reopen("n1"),
         ),
         _both(

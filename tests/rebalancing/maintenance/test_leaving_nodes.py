@@ -17,7 +17,10 @@ def tomorrow(**spec: Any) -> WatchedMaintenance:
     """A maintenance whose window is closed for months."""
     window = {"schedule": "0 2 1 11 *", "duration": "1h"}
     metadata = ObjectMeta(name="kernel", uid="u1", generation=1)
-    return WatchedMaintenance(metadata=metadata, spec={"nodes": ["good"], "window": window, **spec})
+    given = {"nodes": ["good"], "window": window, **spec}
+    return WatchedMaintenance(
+        metadata=metadata, spec={name: each for name, each in given.items() if each is not None}
+    )
 
 
 @pytest.mark.parametrize(

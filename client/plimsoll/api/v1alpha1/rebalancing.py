@@ -159,7 +159,8 @@ class RebalancingSpec(Resource):
         default=False,
         description="Whether pods that the plan wants gone get the least "
         "controller.kubernetes.io/pod-deletion-cost, so that a ReplicaSet that shrinks deletes them first: "
-        "that is no further restart. Not in mode DryRun; a cost that somebody else has set stays.",
+        "that is no further restart. New pods avoid nodes that it would empty but for a limit or a budget. "
+        "Not in mode DryRun; a cost that somebody else has set stays.",
         json_schema_extra={"default": None},
     )
     metrics_providers: Annotated[

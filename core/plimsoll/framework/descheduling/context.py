@@ -108,6 +108,8 @@ class StrategyContext(Struct):
         remarks: Strategies' remarks about the run as a whole, such as why they propose nothing; the planner
             collects them, and the policy's status shows them.
         failures: Plugins of schedulers that failed when strategies asked them; the planner collects them.
+        filled: When a strategy that empties nodes by itself has last moved a pod to each node within a day,
+            in seconds since the epoch.
         kept: Data that strategies keep during the run, by keys of their own.
         selector: Selects the nodes under consideration, of which those that are not ready are left out.
     """
@@ -126,6 +128,7 @@ class StrategyContext(Struct):
     classes: list[NodeClasses] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     failures: list[PluginError] = field(default_factory=list)
+    filled: Mapping[str, float] = field(default_factory=dict)
     kept: dict[object, Any] = field(default_factory=dict)
     selector: Selector = EVERYTHING
     _considered: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())

@@ -173,6 +173,7 @@ class Maintenances:
         live = (each for each in self._known.values() if not is_over(each.given))
         nodes = frozenset(name for each in live for name in each.nodes)
         self.rebalancers.configs.maintained = nodes
+        self.closed.avoid("maintenances", nodes)
 
     # -- the work ------------------------------------------------------------------------------------
 

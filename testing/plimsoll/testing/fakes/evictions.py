@@ -56,7 +56,7 @@ class FakeNodeCloser:
     """Closes and reopens nodes immediately.
 
     Attributes:
-        done: Writes in order: ``("close", node)`` or ``("reopen", node)``.
+        done: Writes in order: ``("close", node)``, ``("avoid", node)`` or ``("reopen", node)``.
         answer: The result of a write.
         when_done: Called with each accepted write.
     """
@@ -69,6 +69,10 @@ class FakeNodeCloser:
     async def close(self, node: str) -> WriteResult:
         """Close a node."""
         return self._do("close", node)
+
+    async def avoid(self, node: str) -> WriteResult:
+        """Have pods avoid a node."""
+        return self._do("avoid", node)
 
     async def reopen(self, node: str) -> WriteResult:
         """Reopen a node."""
