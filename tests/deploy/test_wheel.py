@@ -340,7 +340,7 @@ def test_the_demo_is_a_package_of_its_own(tmp_path: Path) -> None:
         "from plimsoll_demo.__main__ import examples, main\n"
         "print(examples().joinpath('scheduler.yaml').is_file())"
     )
-    modules = {file.name for file in (together / "plimsoll_demo").iterdir()}
+    modules = {file.name for file in (together / "plimsoll_demo").glob("*.py")}
 
     assert said(together, "-c", code) == "True"
     assert modules == {file.name for file in (ROOT / "examples/demo").glob("*.py")}
