@@ -54,6 +54,7 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     check_thresholds,
     why_idle,
 )
+from plimsoll.toolkit.descheduling.pod_exchange import PodExchange
 from plimsoll.toolkit.descheduling.queried_resources import QueriedResources
 from plimsoll.toolkit.descheduling.starting_nodes import is_starting, started_nodes
 
@@ -160,9 +161,12 @@ class LowNodeUtilization(Strategy):
             context.remarks.append(idle or "all nodes are under target utilization, nothing to do here")
             return
         limits = self.args.eviction_limits
-        yield from self._draining(
+        draining = self._draining(
             high, under, over, context, node_limit=None if limits is None else limits.node
-        ).candidates(context)
+        )
+        yield from draining.candidates(context)
+        if draining.fewest is not None and limits is None:
+            yield from PodExchange(draining, draining.fewest).candidates(context)
 
     def surplus(self, context: StrategyContext) -> Candidates:
         """The same, as if there were room for all surplus pods of over-used nodes."""
