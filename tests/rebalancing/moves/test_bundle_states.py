@@ -122,6 +122,20 @@ def test_a_move_that_waits_has_its_target_kept_and_holds_up_no_other_bundle() ->
     assert play.stage(second) is MoveStage.OPENING
 
 
+def test_a_pod_goes_where_others_of_its_bundle_leave_only_when_they_have_settled() -> None:
+    """Its target has room for it only then, and is kept for it from the beginning."""
+    play = Play()
+    small, large = a_move(1), a_move(2, owner="ReplicaSet/large", source="hot", target="bad", waits=True)
+    first, second = play.plan(*together(small, large))
+    make(play, first, small)
+    before = play.stage(second)
+
+    settle(play, first)
+
+    assert ordered(play, ReserveTarget)[0].key == second
+    assert (before, play.stage(second)) == (MoveStage.WAITING, MoveStage.OPENING)
+
+
 def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle() -> None:
     """No further pod is moved for a plan that has not worked."""
     play = Play()

@@ -6,8 +6,7 @@ A node gives no pods while its recent readings are not above the line that its s
 twice since (``Settling``). An owner gets two moves by load within an hour at most (``OwnerLimit``), and none
 for a while after one that left its source or its target over-used (``HeldBack``). One run moves at most 2 %
 of the use of all nodes, but always one proposal: a pod, or several that move together (``LoadLimit``). No pod
-is moved whose profile would place it
-regardless of load (``TwoYardsticks``).
+is moved whose profile would place it regardless of load (``TwoYardsticks``).
 
 Strategies that do not move by load, and the planner Upstream, have no such limits.
 """
