@@ -20,8 +20,9 @@ under-used node, or stays. A node that is starting is not under-used, and what i
 that a pod was moved off or to is skipped until its next measurement. By the load book (with the metrics API,
 or if queries of the policy measure cpu and memory of nodes and of pods, and no other resource has a
 threshold), pods leave in the order of
-:mod:`plimsoll.toolkit.descheduling.fewest_moves`, and nothing is proposed if all nodes together use more than
-``min(high, 80) - 5`` percent.
+:mod:`plimsoll.toolkit.descheduling.fewest_moves`; if a node is still over-used then, pods are exchanged
+(:mod:`plimsoll.toolkit.descheduling.pod_exchange`) unless ``evictionLimits`` is given. Nothing is proposed if
+all nodes together use more than ``min(high, 80) - 5`` percent.
 """
 
 from collections.abc import Mapping, Sequence
