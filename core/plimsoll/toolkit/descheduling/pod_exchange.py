@@ -81,7 +81,7 @@ class PodExchange(Struct, frozen=True):
         return self.fewest.sorted(source, pods, context)[:LOOKED_AT]
 
     def _exchange(self, pod: PodInfo, source: NodeUsage, context: StrategyContext) -> Bundle | None:
-        """The moves that bring the pod to an under-used node; None if there are none."""
+        """The moves that bring the pod to an under-used node, or None."""
         used = self._use_of(pod, context)
         if used is None:
             return None
@@ -113,7 +113,7 @@ class PodExchange(Struct, frozen=True):
     def _leaving(
         self, large: PodInfo, used: Amounts, lack: IntArray, node: NodeUsage, context: StrategyContext
     ) -> list[PodInfo] | None:
-        """Pods of an under-used node that request what the large one lacks there; None if there are none."""
+        """Pods of an under-used node that request what the large one lacks there, or None."""
         left = {}
         for each in context.pods(node.name):
             use = self._use_of(each, context) if each.priority <= large.priority else None
