@@ -260,8 +260,7 @@ class Move(Struct, frozen=True):
         group: The group that leaves whole by the moves of the bundle, or "".
         whole: Uids of the pods of these moves; empty without such a group.
         price: Price an hour of the node that the bundle empties, or "".
-        waits: Whether it starts only when no other move of its workload is under way, nor one of its bundle
-            off its target.
+        waits: Whether it starts only when no other move of its workload is under way.
         surge: The rollout that moves the pod instead of an eviction, or None.
         unsurged: Why it is evicted though the policy asks for surges, in a clause; "" if it does not.
         renews: Whether its purpose is a fresh pod, so that the pod's own node is as good as another.

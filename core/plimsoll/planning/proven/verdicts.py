@@ -200,8 +200,6 @@ def _mark_together(plan: PlanBuilder, bundle: Bundle, made: int, strategy: str) 
             move,
             bundle=name,
             part=(position, many),
-            # A pod that goes where earlier ones leave fits only when these have ended.
-            waits=move.waits or any(each.source == move.target for each in plan.moves[made:][: position - 1]),
             beneficiary=beneficiary,
             group=bundle.group,
             whole=whole,

@@ -88,7 +88,7 @@ def _made_in_order(here: BundleView) -> BundleReview:  # noqa: PLR0911 - one che
         return BundleReview(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
-    if move.move is not None and move.move.waits and _is_awaited(here, move.move):
+    if move.move is not None and _is_awaited(here, move.move):
         return BundleReview(replace(bundle, parked=True))
     bundle = replace(bundle, parked=False)
     if _is_needless(here, move):
@@ -125,8 +125,10 @@ def _next(here: BundleView, left: Sequence[RecordKey]) -> MoveState | None:
 
 def _is_awaited(here: BundleView, move: Move) -> bool:
     """Whether a move is under way that it waits for: of its workload, or of its bundle off its target."""
+    if move.waits and here.in_flight.get(move.workload.key):
+        return True
     leaving = (here.moves[key] for key in here.state.members if key in here.moves)
-    return bool(here.in_flight.get(move.workload.key)) or any(
+    return any(
         each.begun and each.stage is not MoveStage.CLOSED and each.spec.from_node == move.target
         for each in leaving
     )
