@@ -99,9 +99,11 @@ async def test_a_small_pod_makes_room_for_a_large_one_that_fits_nowhere_cool(
             ("mid", "other", 1, 1_500),
         ):
             nodes[node] = await a_measured_node(scene, node)
+            spec = scene.pod_spec(cpu="100m")
+            spec["containers"][0]["resources"]["requests"]["memory"] = "8Gi"  # half of a node
             template: Obj = {
                 "metadata": {"labels": {"app": app}, "annotations": {USAGE: f"cpu={use}m,memory=100Mi"}},
-                "spec": scene.pod_spec(cpu="2"),
+                "spec": spec,
             }
             document: Obj = {
                 "apiVersion": "apps/v1",

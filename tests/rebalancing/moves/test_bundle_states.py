@@ -131,8 +131,12 @@ def test_a_pod_goes_where_others_of_its_bundle_leave_only_when_they_have_settled
     before = play.stage(second)
 
     settle(play, first)
+    terminating = play.stage(second)
+    play.world.pods.pop(small.pod.uid)
+    play.tell(events.PodGone(first))
 
-    assert (before, play.stage(second)) == (MoveStage.WAITING, MoveStage.OPENING)
+    assert (before, terminating) == (MoveStage.WAITING, MoveStage.WAITING)
+    assert play.stage(second) is MoveStage.OPENING
 
 
 def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle() -> None:

@@ -127,11 +127,9 @@ def _is_awaited(here: BundleView, move: Move) -> bool:
     """Whether a move is under way that it waits for: of its workload, or of its bundle off its target."""
     if move.waits and here.in_flight.get(move.workload.key):
         return True
-    leaving = (here.moves[key] for key in here.state.members if key in here.moves)
-    return any(
-        each.begun and each.stage is not MoveStage.CLOSED and each.spec.from_node == move.target
-        for each in leaving
-    )
+    members = (here.moves[key] for key in here.state.members if key in here.moves)
+    leaving = [each for each in members if each.begun and each.spec.from_node == move.target]
+    return any(each.stage is not MoveStage.CLOSED or here.around.pod(each.pod_uid) for each in leaving)
 
 
 def _has_failed(here: BundleView) -> bool:
