@@ -80,6 +80,56 @@ async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
         assert await operator.stop() == 0
 
 
+async def test_a_small_pod_makes_room_for_a_large_one_that_fits_nowhere_cool(
+    start_roadstead: StartRoadstead, start_operator: Callable[[Path], Operator]
+) -> None:
+    """By requests the cool node is full. The large pod is evicted when the small one's place is free."""
+    cluster = start_roadstead()
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+        operator = start_operator(cluster.kubeconfig)
+        scene = await Scene(speaker).begin()
+        await scene.until_condition(
+            await scene.policy(placing(scene, "NodeLoad"), "scheduler"), "Ready", "True"
+        )
+        nodes = {}
+        for node, app, replicas, use in (
+            ("hot", "large", 2, 1_800),
+            ("cool", "small", 2, 80),
+            ("mid", "other", 1, 1_500),
+        ):
+            nodes[node] = await a_measured_node(scene, node)
+            spec = scene.pod_spec(cpu="100m")
+            spec["containers"][0]["resources"]["requests"]["memory"] = "8Gi"  # half of a node
+            template: Obj = {
+                "metadata": {"labels": {"app": app}, "annotations": {USAGE: f"cpu={use}m,memory=100Mi"}},
+                "spec": spec,
+            }
+            document: Obj = {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": app},
+                "spec": {
+                    "replicas": replicas,
+                    "selector": {"matchLabels": {"app": app}},
+                    "template": template,
+                },
+            }
+            await scene.make(scene.path("deployments", "/apis/apps/v1"), document)
+            assert await scene.until_running(replicas, app=app) == [nodes[node]] * replicas
+
+        await scene.policy(scene.rebalancing(by_load(), metricsProviders=[{"source": "KubernetesMetrics"}]))
+
+        records = await scene.until_finished(2)
+        assert [
+            (each["spec"]["fromNode"], each["spec"]["targetNode"], each["status"]["phase"])
+            for each in sorted(records, key=lambda each: each["spec"]["bundle"]["position"])
+        ] == [(nodes["cool"], nodes["mid"], "Settled"), (nodes["hot"], nodes["cool"], "Settled")]
+        assert sorted(await scene.running(app="large")) == sorted([nodes["hot"], nodes["cool"]])
+        assert sorted(await scene.running(app="small")) == sorted([nodes["cool"], nodes["mid"]])
+        assert await operator.stop() == 0
+
+
 async def test_a_cluster_without_the_metrics_api_degrades_the_strategy_only(scene: Scene) -> None:
     """A sentence in the status, and no eviction; served without readings is no better than not served."""
     await scene.node("a")

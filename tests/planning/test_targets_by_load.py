@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from planning.load_worlds import AROUND, MEASURED, LoadWorld, a_policy
+from planning.load_worlds import ALL, AROUND, MEASURED, LoadWorld, a_policy
 from plimsoll.framework.descheduling.measurements import Planner
 from plimsoll.planning.moves import EvictionPlan
 from plimsoll.planning.planners import make_plan
@@ -114,3 +114,45 @@ def test_more_hot_nodes_than_are_tried_hide_no_cool_one() -> None:
     world.settle()
     made = make_plan(a_policy(LOW), world.cluster, AROUND)
     assert set(targets(made).values()) == {"n21"}
+
+
+#: Large pods of the hot n0 fit on n1 if two of its small ones go to n2, which uses too much for a large one.
+FULL_BY_REQUESTS = [[4_500, 4_500], [200] * 5, [4_500]]
+ASKED = {"p0-0": 4_000, "p0-1": 4_000, **{f"p1-{each}": 2_000 for each in range(5)}, "p2-0": 5_000}
+
+
+def test_small_pods_make_room_on_a_cool_node_for_a_large_one() -> None:
+    """By requests the cool node is full: no single move relieves the hot one."""
+    world = LoadWorld(FULL_BY_REQUESTS, ASKED)
+    made = make_plan(a_policy(LOW), world.cluster, AROUND)
+    assert targets(made) == {"p1-0": "n2", "p1-1": "n2", "p0-0": "n1"}
+    assert [move.part for move in made.moves] == [(1, 3), (2, 3), (3, 3)]
+    world.carry_out(made)
+    world.settle()
+    assert [world.share(node) for node in ("n0", "n1", "n2")] == [45.0, 51.0, 49.0]
+    assert not make_plan(a_policy(LOW), world.cluster, AROUND).moves
+
+
+@pytest.mark.parametrize(
+    ("uses", "asked", "spec"),
+    [
+        pytest.param([*FULL_BY_REQUESTS[:2], [5_400]], ASKED, {}, id="no-cool-place-for-the-small-ones"),
+        pytest.param([[5_400, 5_400], [200] * 5, [4_500]], ASKED, {}, id="would-be-hot-itself"),
+        pytest.param(FULL_BY_REQUESTS, ASKED | {"p2-0": 7_000}, {}, id="no-room-for-the-small-ones"),
+        pytest.param(FULL_BY_REQUESTS, ASKED, {"anomalyRounds": 2}, id="not-often-enough"),
+        pytest.param(FULL_BY_REQUESTS, ASKED, {"limits": ALL | {"total": 2}}, id="not-all-in-one-run"),
+    ],
+)
+def test_pods_are_exchanged_together_or_not_at_all(
+    uses: list[list[int]], asked: dict[str, int], spec: dict[str, Any]
+) -> None:
+    world = LoadWorld(uses, asked)
+    assert targets(make_plan(a_policy(LOW, **spec), world.cluster, AROUND)) == {}
+
+
+def test_an_exchange_that_is_refused_leaves_the_share_of_the_run_to_others() -> None:
+    """Room for a pod of n0 needs two small ones to go, and one has no place; n3 needs only one to go."""
+    uses = [[4_500, 4_500], [200] * 5, [4_500], [4_500, 100, 2_800]]
+    asked = ASKED | {"p2-0": 7_000, "p3-0": 4_000, "p3-1": 500, "p3-2": 2_000}
+    made = make_plan(a_policy(LOW), LoadWorld(uses, asked).cluster, AROUND)
+    assert targets(made) == {"p1-0": "n2", "p3-2": "n1"}

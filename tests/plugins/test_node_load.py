@@ -78,6 +78,29 @@ def test_scores_match_worked_examples(args: dict[str, Any], expected: list[int])
     assert found.tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("requests", "used", "lost"),
+    [
+        # n1 has 8 of 10 cores free: with the pod one pod of 4 less fits; n2 has 10 free
+        pytest.param("1", 2, 15, id="it takes room"),
+        pytest.param("4", 2, 0, id="large ones use the room"),
+        pytest.param("0", 2, 0, id="it requests nothing"),
+        pytest.param("1", 7, 4, id="never below 0"),
+    ],
+)
+def test_small_pods_leave_room_for_large_ones(requests: str, used: int, lost: int) -> None:
+    """What is on n1, and the pod, are expected to use 85 % of their requests besides what was read."""
+    cluster = nodes_of_ten("n1", "n2")
+    cluster.place(cluster.templates.info(a_pod("there", cpu="2", memory="0")), "n1")
+    measured(cluster, n1=(used, 0), n2=(4, 0))
+    pod = cluster.templates.info(a_pod("p", cpu=requests, memory="0"))
+    alone, keeping = (
+        plugin(**args).score(CycleState(), pod, Snapshot(cluster)).tolist()
+        for args in ({}, {"keepsRoomForCores": 4})
+    )
+    assert keeping == [alone[0] - lost, alone[1]]
+
+
 def test_a_pod_counts_as_soon_as_it_is_placed() -> None:
     """What it is expected to use, 85 % of its request, comes on top of what was measured."""
     cluster = nodes_of_ten("n1", "n2")

@@ -68,7 +68,8 @@ OTHERS: dict[str, set[str]] = {
         "self._draining(sources, (), context)",
     },
     "strategies/low_node_utilization.py": {
-        "self._draining(high, under, over, context, node_limit=None if limits is None else limits.node)",
+        "draining",
+        "PodExchange(draining, draining.fewest)",
         "self._draining(high, (), over, context)",
     },
     "strategies/remove_pods_violating_inter_pod_anti_affinity.py": {"terms.lookup"},

@@ -83,6 +83,7 @@ OTHERS = {
     "strategies/remove_pods_violating_topology_spread_constraint"
     ".RemovePodsViolatingTopologySpreadConstraint._moved": "each turn takes pods, or leaves out a domain",
     "toolkit/descheduling/fewest_moves.FewestMoves.order": "each turn yields one of the pods",
+    "toolkit/descheduling/pod_exchange.PodExchange._leaving": "each turn takes one of the node's pods",
     "toolkit/descheduling/room_search.moves_off": "each turn takes one of the node's pods",
     "devices/device_blocks.DeviceBlocks.if_taken": "each turn takes free devices",
     "toolkit/scheduling/fair_shares._filled": "each turn ends the growth of a queue",

@@ -201,7 +201,9 @@ class PlannedMoves:
         self.measure()
 
     def measure(self) -> Measurements:
-        """What the operator's collector makes of the readings."""
+        """What the operator's collector makes of the readings; planners by the load book ask for nothing."""
+        if self.planner is not Planner.UPSTREAM:
+            return Measurements()
         return now_or_never(self.collector.measure(self._spec, {}, self._touched if self.touched else {}))
 
     def decide(self, tally: Tally) -> None:

@@ -180,8 +180,9 @@ POLICIES = {
 }
 
 
-#: NodeLoad by cpu alone; and by cpu and memory alike, as it was first.
+#: NodeLoad by cpu alone; keeping room for the largest pods of the trace; by cpu and memory, as it was first.
 PLACED_BY_LOAD = _by_load(3, resourceWeights={"cpu": 1, "memory": 0})
+KEEPING_ROOM = _by_load(3, resourceWeights={"cpu": 1, "memory": 0}, keepsRoomForCores=8)
 BY_BOTH = _by_load(3, resourceWeights={"cpu": 1, "memory": 1})
 
 
@@ -211,6 +212,7 @@ def _optimal(key: str, title: str, goal: Goal) -> ComparedPolicy:
 OURS = (
     ComparedPolicy("P1", "NodeLoad, weight 3, by cpu", PLACED_BY_LOAD, book=BOOK),
     _proven("P2", "P1 with LowNodeUtilization mean -5/+10, Proven", PLACED_BY_LOAD),
+    _proven("P4", "P2, keepsRoomForCores 8", KEEPING_ROOM),
     _optimal("P3", "P2 with planner Optimal, movePrice 5", Goal(seconds=BY_STEPS, move_price=5.0)),
 )
 

@@ -9,6 +9,8 @@ Formula, per node n over cpu and memory, with the load book's expectations (meas
                    score   = X + (100 - X) * U / X up to X; X * (100 - U) / (100 - X) up to 100; then 0
     LowVariation   risk    = mean + margin * deviation^(1 / sensitivity), as shares, either summand at most 1
                    score   = 100 * (1 - risk / 2), the lower one of cpu and memory
+    keeps room     LOST points less, at least 0, where a pod that requests less cpu than ``keepsRoomForCores``
+                   leaves room by requests for fewer pods of that size
     refused        where round(100 * (load + expected) / allocatable) > usageThresholds[r]; with
                    ``aggregated`` of the peak load
 
@@ -61,6 +63,9 @@ EXPIRED = 3
 #: Number of templates whose marks are cached.
 MOST_KEPT = 10_000
 
+#: Points that a node loses for which room for one large pod less would be left.
+LOST = 15
+
 #: Binary digits of a pod's expected usage.
 DIGITS = 5
 
@@ -106,6 +111,11 @@ class NodeLoadArgs(fwk.PluginArgs):
     )
     safe_variance_sensitivity: NonNegativeFloat = Field(
         default=1.0, description="Root of the deviation, for LowVariation; 0 counts as infinitely sensitive."
+    )
+    keeps_room_for_cores: NonNegativeInt = Field(
+        default=0,
+        description="Cores that large pods request: smaller ones are placed such that nodes keep room for"
+        " them; 0: wherever load is low.",
     )
     usage_thresholds: Percent = Field(
         default={}, description="Percent by resource above which a node is refused; none: no node is."
@@ -202,6 +212,15 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
 
     def score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         """Points per node, shape (N,)."""
+        points, size = self._points(pod, snapshot), 1_000 * self._args.keeps_room_for_cores
+        asked = pod.requests.get("cpu", 0)
+        if not 0 < asked < size:
+            return points
+        free = snapshot.allocatable[:, CPU] - snapshot.requested[:, CPU]
+        keeps: fwk.IntArray = np.where((free - asked) // size < free // size, points - LOST, points)
+        return np.maximum(keeps, 0)
+
+    def _points(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.IntArray:
         if self._args.scoring_strategy.type == "LeastUsed":
             return self._least_used(pod, snapshot)
         found = _loads(snapshot)
@@ -216,6 +235,7 @@ class NodeLoad(fwk.PreFilterPlugin, fwk.FilterPlugin, fwk.ScorePlugin, fwk.Enque
         """Score as numbers, for LeastUsed without a dominant resource if every node has both resources."""
         args, capacity = self._args, snapshot.capacity((CPU, MEMORY))
         is_other = args.scoring_strategy.type != "LeastUsed" or args.dominant_resource_weight
+        is_other = is_other or args.keeps_room_for_cores
         if is_other or capacity.counted is not None or not capacity.is_exact:
             return None
         book = _levelled(snapshot)

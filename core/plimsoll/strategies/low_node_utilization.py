@@ -20,8 +20,9 @@ under-used node, or stays. A node that is starting is not under-used, and what i
 that a pod was moved off or to is skipped until its next measurement. By the load book (with the metrics API,
 or if queries of the policy measure cpu and memory of nodes and of pods, and no other resource has a
 threshold), pods leave in the order of
-:mod:`plimsoll.toolkit.descheduling.fewest_moves`, and nothing is proposed if all nodes together use more than
-``min(high, 80) - 5`` percent.
+:mod:`plimsoll.toolkit.descheduling.fewest_moves`; if a node is still over-used then, pods are exchanged
+(:mod:`plimsoll.toolkit.descheduling.pod_exchange`) unless ``evictionLimits`` is given. Nothing is proposed if
+all nodes together use more than ``min(high, 80) - 5`` percent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,6 +55,7 @@ from plimsoll.toolkit.descheduling.node_utilization import (
     check_thresholds,
     why_idle,
 )
+from plimsoll.toolkit.descheduling.pod_exchange import PodExchange
 from plimsoll.toolkit.descheduling.queried_resources import QueriedResources
 from plimsoll.toolkit.descheduling.starting_nodes import is_starting, started_nodes
 
@@ -160,9 +162,12 @@ class LowNodeUtilization(Strategy):
             context.remarks.append(idle or "all nodes are under target utilization, nothing to do here")
             return
         limits = self.args.eviction_limits
-        yield from self._draining(
+        draining = self._draining(
             high, under, over, context, node_limit=None if limits is None else limits.node
-        ).candidates(context)
+        )
+        yield from draining.candidates(context)
+        if draining.fewest is not None and limits is None:
+            yield from PodExchange(draining, draining.fewest).candidates(context)
 
     def surplus(self, context: StrategyContext) -> Candidates:
         """The same, as if there were room for all surplus pods of over-used nodes."""

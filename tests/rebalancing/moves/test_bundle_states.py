@@ -122,6 +122,23 @@ def test_a_move_that_waits_has_its_target_kept_and_holds_up_no_other_bundle() ->
     assert play.stage(second) is MoveStage.OPENING
 
 
+def test_a_pod_goes_where_others_of_its_bundle_leave_only_when_they_have_settled() -> None:
+    """Its target has room for it only then: pods that terminate still take theirs."""
+    play = Play()
+    small, large = a_move(1), a_move(2, owner="ReplicaSet/large", source="hot", target="bad")
+    first, second = play.plan(*together(small, large))
+    make(play, first, small)
+    before = play.stage(second)
+
+    settle(play, first)
+    terminating = play.stage(second)
+    play.world.pods.pop(small.pod.uid)
+    play.tell(events.PodGone(first))
+
+    assert (before, terminating) == (MoveStage.WAITING, MoveStage.WAITING)
+    assert play.stage(second) is MoveStage.OPENING
+
+
 def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle() -> None:
     """No further pod is moved for a plan that has not worked."""
     play = Play()

@@ -5,8 +5,8 @@ A node gives no pods while its recent readings are not above the line that its s
 (``WithinSpread``). A node that a move took a pod off or to is neither source nor target until it was read
 twice since (``Settling``). An owner gets two moves by load within an hour at most (``OwnerLimit``), and none
 for a while after one that left its source or its target over-used (``HeldBack``). One run moves at most 2 %
-of the use of all nodes, but always one pod (``LoadLimit``). No pod is moved whose profile would place it
-regardless of load (``TwoYardsticks``).
+of the use of all nodes, but always one proposal: a pod, or several that move together (``LoadLimit``). No pod
+is moved whose profile would place it regardless of load (``TwoYardsticks``).
 
 Strategies that do not move by load, and the planner Upstream, have no such limits.
 """
@@ -63,7 +63,8 @@ class LoadGuards:
         self._touched = planning_context.touched
         moving = (each.name for each in rebalancing.strategies if by_load(each) is not None)
         self._by_load = (*moving, *guided)
-        self._moved = [0, 0]
+        self._moved = (0, 0)
+        self._before = (0, 0)  # when the present proposal began
         self._all: tuple[int, int] | None = None
 
     def of_node(self, book: LoadBook, node: str, lines: Mapping[str, float]) -> Refusal | None:
@@ -148,7 +149,7 @@ class LoadGuards:
         )
 
     def _enough(self, book: LoadBook, pod: PodInfo) -> Refusal | None:
-        if not any(self._moved):
+        if not any(self._before):
             return None
         if self._all is None:
             cpu, memory = book.load[: len(self._context.cluster)].sum(axis=0).tolist()
@@ -164,11 +165,18 @@ class LoadGuards:
                 )
         return None
 
+    def begin(self) -> None:
+        """A proposal is judged: the first one may exceed the share, of however many pods it consists."""
+        self._before = self._moved
+
     def moved(self, book: LoadBook, pod: PodInfo) -> None:
         """Record a planned move; the book still has the pod on its node."""
-        share = book.of(pod)
-        self._moved[0] += share.cpu
-        self._moved[1] += share.memory
+        share, (cpu, memory) = book.of(pod), self._moved
+        self._moved = cpu + share.cpu, memory + share.memory
+
+    def undo(self) -> None:
+        """The moves of the present proposal are not made."""
+        self._moved = self._before
 
 
 def scores_by_load(profiles: Mapping[str, Profile], pod: PodInfo) -> bool | None:

@@ -84,6 +84,14 @@ class LoadLines:
         book = self._context.load_book
         return book is not None and self._guards.settling(book, node) is not None
 
+    def begin(self) -> None:
+        """A proposal is judged."""
+        self._guards.begin()
+
+    def undo(self) -> None:
+        """The moves of the present proposal are not made."""
+        self._guards.undo()
+
     def moved(self, move: Move) -> None:
         """Record a planned move that is about to be made in the fork."""
         book = self._context.load_book

@@ -68,6 +68,7 @@ def judge(
     A plugin or evictor that raises affects this proposal only. ``whole`` has the uids of the pods that leave
     together with a single candidate, as the members of one group.
     """
+    plan.load.begin()
     candidates = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
     shared = together(candidates, plan.fork) if plan.has_devices else None
     if shared is not None:
@@ -179,6 +180,7 @@ def _judge_all(plan: PlanBuilder, bundle: Bundle, strategy: str) -> Verdict | No
         plan.take_back(move)
     del plan.moves[made:]
     plan.tally, plan.ledger, plan.context.measurements = tally, ledger, measured
+    plan.load.undo()
     for each in bundle.candidates:
         message = f"it goes only with others, and pod {candidate.pod.key} must stay: {why.message}"
         is_common = why.reason in (NO_USE, MENDS_NOTHING, NEW_COMPLAINT)

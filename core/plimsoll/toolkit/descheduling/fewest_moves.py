@@ -14,6 +14,7 @@ each alone brings the node below the line.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -64,6 +65,15 @@ class FewestMoves(Struct, frozen=True):
                 known = excess
                 left.sort(key=lambda each: (each[0], *_rank(each[1], excess)))
             yield left.pop(0)[-1]
+
+    def sorted(self, source: NodeUsage, pods: Sequence[PodInfo], context: StrategyContext) -> list[PodInfo]:
+        """All measured pods in that order, by the node's usage now; also those that fit no destination."""
+        excess, known = self.excess(source), list[tuple[PodInfo, Amounts]]()
+        for pod in sorted(pods, key=cheapest_first):
+            with suppress(UsageError):
+                known.append((pod, self.usage.pod(pod, context) or {}))
+        known.sort(key=lambda each: (cheapest_first(each[0])[0], *_rank(each[1], excess)))
+        return [pod for pod, _ in known]
 
     def _fits(self, used: Amounts) -> bool:
         return any(all(used.get(name, 0) <= free for name, free in room.items()) for room in self.rooms)

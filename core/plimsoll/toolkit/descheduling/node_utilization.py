@@ -18,7 +18,7 @@ planner does not. With a load book, few large pods leave instead of many small o
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import Field, StrictFloat, StrictInt, StrictStr
 
 from plimsoll.framework.args import PluginArgs
@@ -93,6 +93,7 @@ class NodeEviction(Struct, frozen=True):
         excluded: Namespaces whose pods are not evicted.
         node_limit: Maximum number of pods to evict from one node.
         fewest: An alternative order of pods, in which few of them leave; None for the usual order.
+        closed: Names of sources that the planner has closed for this run, collected here.
     """
 
     usage: UsageSource
@@ -106,6 +107,7 @@ class NodeEviction(Struct, frozen=True):
     excluded: Iterable[str] = ()
     node_limit: int | None = None
     fewest: FewestMoves | None = None
+    closed: set[str] = field(default_factory=set)
 
     def candidates(self, context: StrategyContext) -> Candidates:  # noqa: C901, PLR0912 - upstream's balancing loop in one piece
         """Yield the pods of the sources, the least important first, until neither need nor room is left."""
@@ -132,6 +134,7 @@ class NodeEviction(Struct, frozen=True):
                     continue
                 verdict = yield Candidate(pod, source.name, reason, destinations=self.targets)
                 if verdict is Verdict.NODE_CLOSED:
+                    self.closed.add(source.name)
                     break
                 if verdict is Verdict.REFUSED:
                     continue

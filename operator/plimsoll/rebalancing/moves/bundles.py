@@ -88,7 +88,7 @@ def _made_in_order(here: BundleView) -> BundleReview:  # noqa: PLR0911 - one che
         return BundleReview(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
-    if move.move is not None and move.move.waits and here.in_flight.get(move.move.workload.key):
+    if move.move is not None and _is_awaited(here, move.move):
         return BundleReview(replace(bundle, parked=True))
     bundle = replace(bundle, parked=False)
     if _is_needless(here, move):
@@ -121,6 +121,15 @@ def _next(here: BundleView, left: Sequence[RecordKey]) -> MoveState | None:
     if len(known) < len(moves) or any(move.stage is MoveStage.CLOSED for move in known):
         return None
     return next((move for move in known if move.stage is not MoveStage.READY), known[0])
+
+
+def _is_awaited(here: BundleView, move: Move) -> bool:
+    """Whether a move is under way that it waits for: of its workload, or of its bundle off its target."""
+    if move.waits and here.in_flight.get(move.workload.key):
+        return True
+    members = (here.moves[key] for key in here.state.members if key in here.moves)
+    leaving = [each for each in members if each.begun and each.spec.from_node == move.target]
+    return any(each.stage is not MoveStage.CLOSED or here.around.pod(each.pod_uid) for each in leaving)
 
 
 def _has_failed(here: BundleView) -> bool:
