@@ -7,7 +7,7 @@ reserved, before its first pod is evicted. A move that waits for another move of
 bundle.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ class BundleView(Struct, frozen=True):
         RecordKey, MoveState
     ]  #: all moves by key; moves without a record are dropped when they end
     around: Surroundings
-    in_flight: Mapping[str, int]  #: moves before their replacement, by workload uid
+    in_flight: Callable[[str], int]  #: number of moves before their replacement, by workload key
 
     @property
     def left(self) -> list[RecordKey]:
@@ -88,7 +88,7 @@ def _made_in_order(here: BundleView) -> BundleReview:  # noqa: PLR0911 - one che
         return BundleReview(replace(bundle, parked=False))
     if bundle.broken or _has_failed(here):
         return _broken(here)
-    if move.move is not None and move.move.waits and here.in_flight.get(move.move.workload.key):
+    if move.move is not None and move.move.waits and here.in_flight(move.move.workload.key):
         return BundleReview(replace(bundle, parked=True))
     bundle = replace(bundle, parked=False)
     if _is_needless(here, move):
@@ -190,7 +190,7 @@ def _proposed(here: BundleView) -> BundleReview:
         return _broken(here)
     if not all(move.approved for move in waiting):
         return BundleReview(replace(bundle, parked=False))
-    if here.around.held_up(bundle.policy) or any(here.in_flight.get(move.workload) for move in waiting):
+    if here.around.held_up(bundle.policy) or any(here.in_flight(move.workload) for move in waiting):
         return BundleReview(replace(bundle, parked=True))
     return _carried_out(here, waiting)
 
