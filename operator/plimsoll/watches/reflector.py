@@ -393,7 +393,7 @@ class Reflector:
         return value
 
     def _is_known(self, listed: ObjectState | None) -> bool:
-        """Whether an object is listed in the state in which it is known, so that nobody need decode it."""
+        """Whether an object is listed in the state that is known, so that it need not be decoded."""
         old = None if listed is None else self.known.find(listed.namespace, listed.name)
         if listed is None or old is None:
             return False
