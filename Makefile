@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing bench-cost
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing bench-cost bench-fail-over
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -187,14 +187,17 @@ bench-e2e: $(STAMP) ## pods bound per second and CPU seconds, end to end: ARGS="
 bench-one-object: $(STAMP) ## what the largest object costs at 5,000 nodes, field by field, worst first: ARGS="--kinds pods --part affinity"
 	PYTHONPATH=tools:devcluster/src:tests $(BIN)/python benchmarks/one_object.py $(ARGS)
 
-bench-far-paths: $(STAMP) ## the costliest paths, measured again in docs/benchmarks.md: queueing hints, claims, refused candidates and duplicates, many evictions and their profile
-	PYTHONPATH=tools $(BIN)/python -m book --only queue,devices,cycle,evictions,evictions-profile
+bench-far-paths: $(STAMP) ## the costliest paths, measured again in docs/benchmarks.md: queueing hints, claims, preemptors, refused candidates and duplicates, many evictions and their profile
+	PYTHONPATH=tools $(BIN)/python -m book --only queue,devices,preemptors,cycle,evictions,evictions-profile
 
 bench-groups: $(STAMP) ## finding places for a whole group, in one rack or few: ARGS="--nodes 5000 --racks 200 --pods 512"
 	PYTHONPATH=benchmarks:testing $(BIN)/python benchmarks/groups.py $(ARGS)
 
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)
+
+bench-fail-over: $(STAMP) ## seconds from the end of the leader to the next binding, fifty times: ARGS="--ways killed --lease 1,0.8,0.2 --sizes 200x4000"
+	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/fail_over.py $(ARGS)
 
 bench-starting: $(STAMP) ## starts in a large cluster under CPU load: ARGS="--nodes 5000 --pods 100000 --starts 10 --load 4"
 	$(BIN)/python benchmarks/startup.py $(ARGS)

@@ -555,6 +555,51 @@ async def test_a_new_leader_has_a_fresh_list(told: tuple[ToldServer, Session], i
     await asyncio.gather(task, return_exceptions=True)
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_new_list_decodes_only_what_changed(
+    told: tuple[ToldServer, Session], monkeypatch: pytest.MonkeyPatch, streaming: bool
+) -> None:
+    """A new leader lists 100,000 pods, of which its watch has shown nearly all: same uid, same version."""
+    server, session = told
+    first = [wire("a", 1), wire("b", 2), wire("c", 3), wire("d", 4)]
+    second = [wire("a", 1), wire("b", 5), wire("c", 3, uid="another"), wire("e", 6)]
+    for shown, version in ((first, 10), (second, 20)):
+        if streaming:
+            server.then_stream(*(line("ADDED", each) for each in shown), complete(version))
+        else:
+            server.then(a_list(*shown, version=version))
+        if version == 10:
+            server.then(b"", 410)
+        elif not streaming:
+            server.then_stream(hold=asyncio.Event())
+    decoded: list[str] = []
+
+    def noting(name: str) -> None:
+        original = getattr(ObjectReader, name)
+
+        def noted(reader: ObjectReader, document: bytes) -> Any:
+            read = original(reader, document)
+            value = read[0] if name == "document" else read[1]
+            decoded.append(value.metadata.name)
+            return read
+
+        monkeypatch.setattr(ObjectReader, name, noted)
+
+    noting("document")
+    noting("line")
+    listed: list[int] = []
+
+    class Counting(RememberingObserver):
+        def watch_listed(self, resource: str, objects: int) -> None:
+            listed.append(objects)
+
+    async with reflecting(session, observer=Counting(), streaming=streaming) as sink:
+        await sink.until(["+a", "+b", "+c", "+d", "synced pods", "~b", "-c", "+c", "+e", "-d", "synced pods"])
+
+    assert [name for name in decoded if name] == ["a", "b", "c", "d", "b", "c", "e"]
+    assert listed == [4, 4]
+
+
 async def test_a_list_that_is_fresh_enough_is_not_made_again(told: tuple[ToldServer, Session]) -> None:
     """A process that leads from its start lists once."""
     server, session = told

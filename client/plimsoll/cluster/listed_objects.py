@@ -51,6 +51,44 @@ class NamedDocument(msgspec.Struct):
 NAMED = msgspec.json.Decoder(NamedDocument)
 
 
+class ObjectState(msgspec.Struct, rename="camel"):
+    """The metadata by which one state of an object is known."""
+
+    name: str
+    uid: str
+    resource_version: str
+    namespace: str = ""
+
+
+class _StateDocument(msgspec.Struct):
+    metadata: ObjectState
+
+
+class _StateLine(msgspec.Struct):
+    type: str
+    object: _StateDocument
+
+
+_STATE, _STATE_LINE = msgspec.json.Decoder(_StateDocument), msgspec.json.Decoder(_StateLine)
+
+
+def state_of(document: bytes | msgspec.Raw) -> ObjectState | None:
+    """Which state of an object a document has, at a fifth of the cost of decoding it; None if unreadable."""
+    try:
+        return read_with(_STATE, document).metadata
+    except msgspec.MsgspecError:
+        return None
+
+
+def listed_state_of(line: bytes) -> ObjectState | None:
+    """The same of a line of a streamed list; None for other lines than ADDED, too."""
+    try:
+        event = read_with(_STATE_LINE, line)
+    except msgspec.MsgspecError:
+        return None
+    return event.object.metadata if event.type == "ADDED" else None
+
+
 def read_object(kind: type, document: bytes | msgspec.Raw) -> tuple[Any | None, str, list[str]]:
     """Decode one object.
 

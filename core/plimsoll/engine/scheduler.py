@@ -181,10 +181,11 @@ class ProfileScheduler:
         ]
         return None if None in signatures else (template.shape, *signatures)
 
-    def is_of_no_concern(self, pod: PodInfo) -> bool:
+    def is_of_no_concern(self, pod: PodInfo, *, scored: bool = True) -> bool:
         """Whether all plugins that read more than a node and its pods skip for this pod, as things are.
 
-        False also for a pod that is nominated or has to leave a node.
+        False also for a pod that is nominated or has to leave a node. Without ``scored`` those that score
+        are not asked.
         """
         stages = self.profile.stages
         if stages.individual or self.nominator.by_node or SURGED in pod.pod.metadata.annotations:
@@ -193,8 +194,8 @@ class ProfileScheduler:
         for plugin in stages.global_pre_filter:
             if called(plugin.name, "preFilter", plugin.pre_filter, state, pod, snapshot) is not SKIP:
                 return False
-        for scored in stages.global_pre_score:
-            if called(scored.name, "preScore", scored.pre_score, state, pod, snapshot) is not SKIP:
+        for scorer in stages.global_pre_score if scored else ():
+            if called(scorer.name, "preScore", scorer.pre_score, state, pod, snapshot) is not SKIP:
                 return False
         return True
 

@@ -11,10 +11,11 @@ class KnownObjects:
 
     Attributes:
         is_listing: Whether a list is under way or has broken off; then objects arrive in no order.
+        is_again: Whether such a list shows objects that are known from before it.
     """
 
     def __init__(self) -> None:
-        self.is_listing = False
+        self.is_listing = self.is_again = False
         self._objects: dict[str, dict[str, Any]] = {}
         self._earlier: dict[str, dict[str, Any]] = {}  #: from before the list, not listed yet
 
@@ -53,6 +54,7 @@ class KnownObjects:
             self._earlier.setdefault(namespace, {}).update(shown)
         self._objects = {}
         self.is_listing = True
+        self.is_again = any(self._earlier.values())
 
     def end_list(self) -> Iterator[Any]:
         """Complete the list: yield and remove the objects that it has not shown."""
@@ -60,4 +62,4 @@ class KnownObjects:
             while earlier:
                 yield earlier.popitem()[1]
         self._earlier = {}
-        self.is_listing = False
+        self.is_listing = self.is_again = False

@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from plimsoll.cluster.listed_objects import NAMED, NamedDocument, ObjectReader, event_of
+from plimsoll.cluster.listed_objects import (
+    NAMED,
+    NamedDocument,
+    ObjectReader,
+    ObjectState,
+    event_of,
+    listed_state_of,
+    state_of,
+)
 from plimsoll.cluster.watch_events import (
     Synced,
     WatchEvent,
@@ -229,6 +237,9 @@ class Reflector:
                 with apart(max(map(len, items)) > HEAVY_BYTES):
                     events: list[WatchEvent] = []
                     for item in items:
+                        if self.known.is_again and self._is_known(state_of(item)):
+                            listed += 1
+                            continue
                         value = self._read(item)
                         if value is not None:
                             listed += 1
@@ -334,6 +345,10 @@ class Reflector:
 
     def _decoded(self, lines: Iterable[bytes]) -> Iterable[WatchEvent]:
         for line in lines:
+            if self.known.is_again and self._is_known(listed_state_of(line)):
+                self._shown += 1
+                self._heard = True
+                continue
             read = self._reader.line(line)
             kind, new = self._part(line) if read is None else read
             meta = new.metadata
@@ -376,6 +391,17 @@ class Reflector:
         for problem in problems:
             self._observer.object_skipped(self._resource.name, key, problem)
         return value
+
+    def _is_known(self, listed: ObjectState | None) -> bool:
+        """Whether an object is listed in the state that is known, so that it need not be decoded."""
+        old = None if listed is None else self.known.find(listed.namespace, listed.name)
+        if listed is None or old is None:
+            return False
+        known = old.metadata
+        if known.uid != listed.uid or known.resource_version != listed.resource_version:
+            return False
+        self.known.put(old)
+        return True
 
     def _stored(self, new: Any) -> tuple[WatchEvent, ...]:
         """The events of a new state; an object that causes an internal error is skipped as if deleted."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from planning.builders import NOW, SURROUNDINGS
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import Registry
 from plimsoll.framework.descheduling.proposals import Candidate, Destinations, Refusal
 from plimsoll.framework.descheduling.registry import EvictorRegistry, StrategyRegistry
@@ -178,6 +179,54 @@ def test_refusals_by_template_are_those_of_proofs(line: int) -> None:
     assert {"PingPong", "NewComplaint"} <= reasons
     assert known > 20
     assert moved > 5
+
+
+def of_one_shape() -> Cluster:
+    """Six owners whose pods differ in labels alone; a pod on the first node wants none of the fourth."""
+    nodes = [a_node(f"n{number}", cpu="4", memory="16Gi") for number in range(5)]
+    nodes.append(a_node("n5", cpu="4", memory="16Gi", taints=["closed:NoSchedule"]))
+    pods = [
+        a_pod(
+            f"a{app}-{number}",
+            node=f"n{number}",
+            owner=f"ReplicaSet/a{app}",
+            labels={"app": f"a{app}"},
+            cpu="250m",
+            memory="1Gi",
+        )
+        for app in range(6)
+        for number in range(5)
+    ]
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a3"}}}
+    alone = {"podAntiAffinity": {REQUIRED: [term]}}
+    pods.append(a_pod("guard", node="n0", cpu="100m", memory="1Gi", affinity=alone))
+    return a_cluster(nodes, pods)
+
+
+@pytest.mark.parametrize("is_blind", [False, True])
+def test_templates_of_one_shape_share_a_ranking(monkeypatch: pytest.MonkeyPatch, is_blind: bool) -> None:
+    """All but the owner whose pods another pod's rule keeps away; blind to the rule, it would get theirs."""
+    policy, ranked = a_policy(20), []
+    original = ProfileScheduler.filtered
+
+    def noted(scheduler: ProfileScheduler, pod: Any, *given: Any, **more: Any) -> Any:
+        ranked.append(pod.labels["app"])
+        return original(scheduler, pod, *given, **more)
+
+    unaided, _ = a_plan(Unaided, policy, of_one_shape(), SURROUNDINGS)
+    judge_strategy(unaided, policy.strategies[0])
+    aided, counted = a_plan(Counting, policy, of_one_shape(), SURROUNDINGS)
+    monkeypatch.setattr(ProfileScheduler, "filtered", noted)
+    if is_blind:
+        monkeypatch.setattr(ProfileScheduler, "is_of_no_concern", lambda *_, **__: True)
+    judge_strategy(aided, policy.strategies[0])
+
+    assert counted.known == (30 if is_blind else 25), "those five are proven one by one"
+    are_equal = [(each.pod.uid, each.refusal) for each in aided.refused] == [
+        (each.pod.uid, each.refusal) for each in unaided.refused
+    ]
+    assert are_equal is not is_blind
+    assert ranked == (["a0"] if is_blind else ["a0", *["a3"] * 6]), "its template, then each pod's own proof"
 
 
 def test_what_sets_a_candidate_apart_from_its_template_is_proven_individually() -> None:

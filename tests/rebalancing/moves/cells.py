@@ -47,6 +47,9 @@ class FakeSurroundings:
     def proposed(self, specs: Any) -> None:
         return None
 
+    def empties(self, move: Any) -> bool:
+        return bool(move.bundle)
+
 
 def a_state(
     stage: MoveStage = MoveStage.REPLACING,

@@ -8,6 +8,7 @@ from plimsoll.model.names import BundleKey, RecordKey
 from plimsoll.rebalancing.moves.events import Event
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.machine import MoveMachine
+from plimsoll.rebalancing.moves.outcomes import is_in_flight
 from plimsoll.rebalancing.moves.sightings import ReplacementSightings
 from plimsoll.rebalancing.moves.state import IN_FLIGHT, BundleState, MoveStage, MoveState, TimerName
 from plimsoll.records.record import PREEMPTION
@@ -98,6 +99,16 @@ def _hold(holds: bool, what: str, problem: str) -> None:
         raise BrokenInvariantError(f"{what}: {problem}")
 
 
+def _recount(machine: MoveMachine) -> None:
+    """What is counted move by move is what a count of all open moves finds."""
+    states = list(machine.open.values())
+    flying = Counter(each.workload for each in states if is_in_flight(each))
+    begun = [each.move for each in states if each.move and each.stage is not MoveStage.PROPOSED]
+    emptied = {move.source for move in begun if machine._around.empties(move)}
+    _hold(machine.in_flight() == flying, "moves in flight", f"{machine.in_flight()}, counted {flying}")
+    _hold(machine.emptied() == emptied, "nodes", f"{set(machine.emptied())} are emptied, counted {emptied}")
+
+
 def checked(machine: MoveMachine) -> MoveMachine:
     """The machine, which from now on checks its invariants after each event."""
     handle = machine.handle
@@ -105,6 +116,7 @@ def checked(machine: MoveMachine) -> MoveMachine:
     def handled(event: Event, now: float) -> tuple[Instruction, ...]:
         orders = handle(event, now)
         validated(machine.moves, machine.bundles)
+        _recount(machine)
         return orders
 
     machine.handle = handled  # type: ignore[method-assign] # of this machine only

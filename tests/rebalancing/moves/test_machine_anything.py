@@ -56,6 +56,7 @@ class AnyMoves(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.play = Play()
+        self.play.world.emptied = True  # so that the nodes that bundles empty are counted
         self.numbers = iter(range(1_000_000))
         self.asked: list[Any] = []
         self.timers: dict[tuple[RecordKey, TimerName], float] = {}

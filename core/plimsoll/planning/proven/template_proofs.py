@@ -7,6 +7,10 @@ If none of the best nodes serves it, or strategies object to each of them whatev
 is refused with the refusal that its own proof would find. In all other cases there is no result here, and the
 candidate is proven individually.
 
+Templates whose pods all local plugins decide on equally, such as those of owners that differ in labels alone,
+share a ranking as long as every plugin that reads more than a node skips for them; where no score decides,
+only the filters among these plugins matter.
+
 A refusal is computed once for all pods of a template and an owner whose nodes are alike: feasible or not,
 admitted or not, and none of the best. They share one object. Results hold until a move is made.
 """
@@ -15,6 +19,7 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from plimsoll.engine.decision import Ranking
 from plimsoll.engine.profile import Profile
@@ -67,10 +72,12 @@ class TemplateProofs:
         self._targets = targets
         self.applies: dict[str, bool] = {}
         self._known: dict[tuple[PodTemplate, int, frozenset[str] | None], _Ranked | None] = {}
+        self._alike: dict[Hashable, _Ranked] = {}
 
     def forget(self) -> None:
         """Drop the results; a move was made or undone."""
         self._known.clear()
+        self._alike.clear()
 
     def refusal(
         self, candidate: Candidate, profile: Profile, asker: Hashable, refusal_at: KnownRefusal
@@ -113,6 +120,11 @@ class TemplateProofs:
         scheduler = self._schedulers.of(profile)
         replacement = replacement_of(pod, self._fork)
         try:
+            key = scheduler.decides_by(replacement.template)
+            alike = None if key is None else (id(profile), pod.priority, names, key)
+            shared = self._alike.get(alike)
+            if shared is not None and scheduler.is_of_no_concern(replacement, scored=bool(shared.best)):
+                return replace(shared, refusals={})
             found = scheduler.filtered(replacement)
             rows = found.rows
             if not len(rows) or not found.cache.is_filtered_by_node:
@@ -128,8 +140,12 @@ class TemplateProofs:
                     return None
                 nodes = self._fork.nodes
                 best = tuple(nodes[row].name for row in best_rows(ranking, chosen, TRIES + 1))
+            is_local = not best or found.cache.is_local
         except PluginError:
             return None
         feasible = np.zeros(len(self._fork), dtype=np.bool_)
         feasible[rows] = True
-        return _Ranked(best, len(rows), allowed, np.packbits(feasible).tobytes())
+        ranked = _Ranked(best, len(rows), allowed, np.packbits(feasible).tobytes())
+        if alike is not None and is_local:
+            self._alike[alike] = ranked
+        return ranked

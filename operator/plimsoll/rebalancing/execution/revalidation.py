@@ -134,10 +134,10 @@ class MoveRevalidator:
             if not standing.is_done:
                 return unlike(standing)
         deployments = Deployments() if move.surge is None else await self.deployments_of(move)
-        present = await self._present(order, policy, deployments)
-        rebalancing = self.configured(policy)  # the stop button may have been pressed meanwhile
-        if present is None or rebalancing is None:
+        found = await self._present(order, policy, deployments)
+        if found is None:
             return POLICY_CHANGED
+        present, rebalancing = found
         if isinstance(present, Refusal):
             return cancelled(present.reason, present.message)
         clash = self._clash(record, present, rebalancing)
@@ -149,8 +149,11 @@ class MoveRevalidator:
 
     async def _present(
         self, order: Revalidate, policy: str, deployments: Deployments
-    ) -> Move | Refusal | None:
-        """The planner's present judgement; None without the policy. Nothing is awaited after it."""
+    ) -> tuple[Move | Refusal, RebalancingConfig] | None:
+        """The planner's present judgement, and the present configuration; None without the policy.
+
+        Nothing is awaited after either.
+        """
         move, cluster = order.move, self.book.cache.cluster
         self._waiting += 1
         try:
@@ -160,26 +163,29 @@ class MoveRevalidator:
                     if rebalancing is None:
                         return None
                     if rebalancing.planner is Planner.UPSTREAM:
-                        return still_goes(move, rebalancing, cluster)
+                        return still_goes(move, rebalancing, cluster), rebalancing
                     memory = self._memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
                     # Terminating pods still take their room: a replacement that needs it would not find it.
                     if len(cluster.pods) < MANY_PODS:
-                        return ask_again(move, rebalancing, self.book.claimed(), around)
+                        return ask_again(move, rebalancing, self.book.claimed(), around), rebalancing
                     image = ClusterImage.of(cluster, self.book.nominator.by_node)
                     question = self._question(order, rebalancing, around, image)
                     self._copy = None  # a thread that raises or is abandoned may leave it inconsistent
                     if judged == ROUNDS:
                         present, self._copy = question()
-                        return present
+                        return present, rebalancing
                     present, self._copy = await self.computer.compute(question)
+                    rebalancing = self.configured(policy)  # the stop button may have been pressed meanwhile
+                    if rebalancing is None:
+                        return None
                     if isinstance(present, Refusal):
-                        return present
+                        return present, rebalancing
                     nodes = {move.source, present.target} - {""}
                     stands = image.stands_at(nodes, cluster, self.book.nominator.by_node)
                     if stands and self.spec_of(policy) is spec:
-                        return present
+                        return present, rebalancing
         finally:
             self._waiting -= 1
             self._let_go()

@@ -7,7 +7,7 @@ reserved, before its first pod is evicted. A move that waits for another move of
 bundle.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ class BundleView(Struct, frozen=True):
         RecordKey, MoveState
     ]  #: all moves by key; moves without a record are dropped when they end
     around: Surroundings
-    in_flight: Mapping[str, int]  #: moves before their replacement, by workload uid
+    in_flight: Callable[[str], int]  #: number of moves before their replacement, by workload key
 
     @property
     def left(self) -> list[RecordKey]:
@@ -125,7 +125,7 @@ def _next(here: BundleView, left: Sequence[RecordKey]) -> MoveState | None:
 
 def _is_awaited(here: BundleView, move: Move) -> bool:
     """Whether a move is under way that it waits for: of its workload, or of its bundle off its target."""
-    if move.waits and here.in_flight.get(move.workload.key):
+    if move.waits and here.in_flight(move.workload.key):
         return True
     members = (here.moves[key] for key in here.state.members if key in here.moves)
     leaving = [each for each in members if each.begun and each.spec.from_node == move.target]
@@ -199,7 +199,7 @@ def _proposed(here: BundleView) -> BundleReview:
         return _broken(here)
     if not all(move.approved for move in waiting):
         return BundleReview(replace(bundle, parked=False))
-    if here.around.held_up(bundle.policy) or any(here.in_flight.get(move.workload) for move in waiting):
+    if here.around.held_up(bundle.policy) or any(here.in_flight(move.workload) for move in waiting):
         return BundleReview(replace(bundle, parked=True))
     return _carried_out(here, waiting)
 

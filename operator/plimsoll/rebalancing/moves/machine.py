@@ -15,7 +15,7 @@ bundles that it may concern are reviewed (:mod:`~plimsoll.rebalancing.moves.bund
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -74,6 +74,9 @@ class MoveMachine:
         self._open: dict[RecordKey, MoveState] = {}
         self._of_pod: defaultdict[PodUid, set[RecordKey]] = defaultdict(set)  #: keys of open moves by pod uid
         self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
+        self._emptying: Counter[str] = (
+            Counter()
+        )  #: open moves, proposals apart, that empty their node, by node
         self._next: dict[RecordKey, MoveState] = {}  #: open moves that are opened or checked, by key
         self._unrecorded: set[RecordKey] = set()  #: keys of open moves whose records were deleted
         self._bundles: dict[BundleKey, BundleState] = {}
@@ -103,8 +106,7 @@ class MoveMachine:
 
     def emptied(self) -> frozenset[str]:
         """The nodes that bundles under way empty; proposals are not."""
-        found = (each.move for each in self._open.values() if each.stage is not MoveStage.PROPOSED)
-        return frozenset(move.source for move in found if move is not None and self._around.empties(move))
+        return frozenset(self._emptying)
 
     def replacements(self) -> frozenset[PodUid]:
         """Uids of the pods that are credited to open moves."""
@@ -244,15 +246,16 @@ class MoveMachine:
         """Count an open move that has changed: counts are read at each event, of however many moves."""
         if before is not None:
             self._next.pop(before.key, None)
-            if is_in_flight(before):
-                self._flying[before.workload] -= 1
-                if not self._flying[before.workload]:
-                    del self._flying[before.workload]
-        if after is not None:
-            if after.stage in (MoveStage.OPENING, MoveStage.CHECKING):
-                self._next[after.key] = after
-            if is_in_flight(after):
-                self._flying[after.workload] += 1
+        if after is not None and after.stage in (MoveStage.OPENING, MoveStage.CHECKING):
+            self._next[after.key] = after
+        for state, change in ((before, -1), (after, 1)):
+            if state is None:
+                continue
+            if is_in_flight(state):
+                _add(self._flying, state.workload, change)
+            move = state.move
+            if move is not None and state.stage is not MoveStage.PROPOSED and self._around.empties(move):
+                _add(self._emptying, move.source, change)
 
     # -- bundles -------------------------------------------------------------------------------------
 
@@ -262,7 +265,7 @@ class MoveMachine:
         One bundle's consequences are carried out before the next review: they may concern the same workload.
         """
         found = [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]
-        flights = self._about_to_fly() if found else Counter[str]()
+        flights = self._about_to_fly()
         for key in found:
             view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights)
             seen = bundles.look(view)
@@ -275,13 +278,20 @@ class MoveMachine:
                 return list(seen.events)
         return []
 
-    def _about_to_fly(self) -> Counter[str]:
-        """Moves that wait for their replacement, or soon will, by workload uid."""
-        found = Counter(self._flying)
+    def _about_to_fly(self) -> Callable[[str], int]:
+        """By workload key: moves that wait for their replacement, or soon will."""
+        soon = Counter[str]()
         for state in self._next.values():
             bundle = self._bundles.get(state.bundle)
-            found[state.workload] += bundle is not None and bundle.due
-        return found
+            soon[state.workload] += bundle is not None and bundle.due
+        return lambda workload: self._flying[workload] + soon[workload]
+
+
+def _add(counted: Counter[str], key: str, change: int) -> None:
+    """Change a count; one that is 0 is not kept."""
+    counted[key] += change
+    if not counted[key]:
+        del counted[key]
 
 
 def _says_deleted(event: events.Event) -> bool:
