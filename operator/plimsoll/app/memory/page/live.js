@@ -6,6 +6,7 @@ const nodes = new Map();
 const proxied = "proxied" in document.body.dataset; // a proxy adds the token to each request
 let token = proxied ? "" : sessionStorage.getItem("token") || "";
 let current = 0; // which stream is the latest; older ones end
+let last = ""; // the event that was shown last: the next stream goes on from it
 
 // Seconds as people write them: the two largest units.
 class Duration {
@@ -335,11 +336,11 @@ function health(view, waiting) {
   if (byId("status").innerHTML !== holder.innerHTML) byId("status").replaceChildren(...shown);
 }
 
-function show(view, isFirst) {
+function show(view) {
   byId("content").hidden = false;
   clock = view.time ? Date.parse(view.time) : Date.now();
   const kept = new Set(view.nodes.map((each) => each.node));
-  const gone = isFirst ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
+  const gone = view.isWhole ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
   for (const name of gone) {
     nodes.get(name)?.tile?.parentNode.remove();
     nodes.delete(name);
@@ -380,7 +381,7 @@ const headers = () => (token ? { Authorization: `Bearer ${token}` } : {});
 
 // A stream ends after some seconds and is asked for again: so the page outlives a fail-over.
 async function listen(mine) {
-  const answer = await fetch("/explain/live", { headers: headers(), cache: "no-store" });
+  const answer = await fetch("/explain/live", { headers: { ...headers(), "Last-Event-ID": last }, cache: "no-store" });
   if (proxied && answer.status === 401) throw new Error(`${(await answer.text()).trim()}; reload the page to sign in again`);
   if (!proxied && (answer.status === 401 || answer.status === 403)) {
     token = "";
@@ -393,7 +394,6 @@ async function listen(mine) {
   if (token) sessionStorage.setItem("token", token);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
-  let isFirst = true;
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
@@ -402,9 +402,10 @@ async function listen(mine) {
     const events = text.split("\n\n");
     text = events.pop();
     for (const event of events) {
-      if (event.startsWith("data: ")) {
-        show(JSON.parse(event.slice(6)), isFirst);
-        isFirst = false;
+      const [, id, data] = /^id: (\S+)\ndata: (.*)$/s.exec(event) || [];
+      if (data) {
+        show(JSON.parse(data));
+        last = id;
       } else {
         status.replaceChildren(chip("Old", "warn"), element("span", "The operator is busy; what is shown is old."));
       }
