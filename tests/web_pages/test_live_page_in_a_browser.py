@@ -30,7 +30,7 @@ from plimsoll.app.memory.live_view import (
     LiveView,
 )
 from plimsoll.model.counted import counted
-from web_pages.browser import a_browser, assert_nothing_serious, logged, needs_chromium
+from web_pages.browser import a_browser, assert_nothing_serious, logged, needs_chromium, resized
 from web_pages.page_server import serving
 from web_pages.scenes import IMAGE, LONG, SCRIPT
 
@@ -418,6 +418,24 @@ def test_a_new_stream_goes_on_from_the_last_event(driver: Chrome) -> None:
 
         assert len(driver.find_elements(By.CSS_SELECTOR, ".tile")) == 5
         assert rows(driver, "rows")[0][-1].startswith(words)
+
+
+def test_a_phone_shows_only_what_there_is(driver: Chrome) -> None:
+    """And a target once, and no sections before there are any."""
+    words = "expected on new-1"
+    predicted = a_record("shop/web-c", "Predicted", words=words)
+    places = LivePolicy(policy="places", scheduler="ours", conditions=())
+    with serving(USUAL.model_copy(update={"policies": (places,), "records": (predicted,)})) as (address, _):
+        resized(driver, 390)
+        driver.get(address)
+        assert not driver.find_element(By.ID, "sections").is_displayed()
+        shown(driver, address)
+
+        assert driver.find_element(By.ID, "sections").is_displayed()
+        cells = driver.find_elements(By.CSS_SELECTOR, "#rows td")
+        assert [each.is_displayed() for each in cells] == [True, True, *[False] * 3, *[True] * 3]
+        assert words not in driver.find_element(By.ID, "ended").text
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
 def test_a_wall_has_nothing_to_click(driver: Chrome) -> None:

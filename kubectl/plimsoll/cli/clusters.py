@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from plimsoll.inspection.state import ClusterState
     from plimsoll.snapshots.content import SnapshotContent
 
+#: New objects after which the collector looks for garbage: what a plan counts is kept, and has no cycles.
+COLLECTED = 100_000
+
 #: The option of commands that answer from a live cluster or from files.
 From = Annotated[
     list[str] | None,
@@ -82,6 +85,7 @@ def state_from(
         return ClusterState.of(content, policies, catalogue(), time.monotonic)
     finally:
         gc.freeze()
+        gc.set_threshold(COLLECTED, 20, 20)
         gc.enable()
 
 

@@ -39,6 +39,9 @@ const element = (name, text, look) => {
   return made;
 };
 
+// In place of what is not there; on a phone the whole line is left out.
+const NONE = "\u2013";
+
 // Colour, shape and word say the same.
 const chip = (word, look) => element("span", word, `chip ${look}`);
 
@@ -48,7 +51,7 @@ let clock = Date.now(); // the operator's, when the view was taken
 
 // A moment as an age, "now" or "in 4m"; the stamp itself is its title.
 function moment(stamp) {
-  const made = element("time", stamp ? "" : "\u2013");
+  const made = element("time", stamp ? "" : NONE);
   if (!stamp) return made;
   const seconds = Math.round((clock - Date.parse(stamp)) / 1000);
   made.dateTime = made.title = stamp;
@@ -72,6 +75,7 @@ function row(body, cells) {
     field.dataset.label = heads[place].textContent;
     if (heads[place].className === "number") field.className = "number";
     field.append(...(Array.isArray(cell) ? cell : [cell instanceof Node ? cell : String(cell)]));
+    field.classList.toggle("none", field.textContent === NONE);
   }
   return line;
 }
@@ -228,7 +232,7 @@ function policyRow(policy) {
   const name = element("strong", policy.policy);
   const serves = policy.scheduler ? ` schedules ${policy.scheduler}` : "";
   const cell = said || (policy.mode ? "has not run yet" : "places pods, moves none");
-  return row("rows", [[name, element("small", serves, "quiet")], shown, policy.mode || "\u2013", moment(policy.lastRun), moment(policy.nextRun), policy.moved, policy.failed, cell]);
+  return row("rows", [[name, element("small", serves, "quiet")], shown, policy.mode || NONE, moment(policy.lastRun), moment(policy.nextRun), policy.moved, policy.failed, cell]);
 }
 
 const DRAINS = { Drained: "good", Draining: "good", Blocked: "warn", Suspended: "warn", Stopped: "bad", Expired: "bad", Invalid: "bad" };
@@ -240,7 +244,9 @@ function maintenanceRow(each) {
 function moveRow(each) {
   const target = each.landedNode || each.targetNode;
   const way = element("span", target ? `${each.sourceNode} \u2192 ${target}` : each.sourceNode, "way");
-  const why = LOOKS[each.phase] === "good" || !each.message ? each.why : `${each.why}${each.why ? "; " : ""}${each.message}`;
+  // The row has the target already, and its chip says that a move ended well.
+  const isSaid = LOOKS[each.phase] === "good" || each.message === `expected on ${each.targetNode}`;
+  const why = [each.why, isSaid ? "" : each.message].filter(Boolean).join("; ");
   return row("ended", [moment(each.time), asked("pod", each.pod), way, chip(each.phase, LOOKS[each.phase] ?? ""), why, `${each.policy}${each.strategy ? ` (${each.strategy})` : ""}`]);
 }
 
@@ -315,7 +321,7 @@ const TROUBLES = ["Degraded", "Not Ready", "Not Accepted"];
 
 function changeRow(each) {
   const look = TROUBLES.includes(each.what) ? "bad" : each.what === "Paused" ? "warn" : ["Ready", "Accepted", "Not Degraded"].includes(each.what) ? "good" : "";
-  return row("changes", [moment(each.time), each.policy, chip(each.what.replace("Not Paused", "Resumed"), look), each.message || "\u2013"]);
+  return row("changes", [moment(each.time), each.policy, chip(each.what.replace("Not Paused", "Resumed"), look), each.message || NONE]);
 }
 
 // The answer in a line: is it well, how large is it, what waits, when was something moved last.
@@ -337,7 +343,7 @@ function health(view, waiting) {
 }
 
 function show(view) {
-  byId("content").hidden = false;
+  byId("content").hidden = byId("sections").hidden = false;
   clock = view.time ? Date.parse(view.time) : Date.now();
   const kept = new Set(view.nodes.map((each) => each.node));
   const gone = view.isWhole ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
@@ -358,7 +364,7 @@ function show(view) {
     return item;
   }));
   byId("more").textContent = waiting > view.queue.length ? `The first ${view.queue.length} of ${waiting}.` : "";
-  fill("waiting", view.queue.map((each) => row("waiting", [asked("pod", each.pod), each.queue, new Duration(each.waitedSeconds), each.attempts, each.rejectedBy.join(", ") || "\u2013"])), 5, "No pod waits.");
+  fill("waiting", view.queue.map((each) => row("waiting", [asked("pod", each.pod), each.queue, new Duration(each.waitedSeconds), each.attempts, each.rejectedBy.join(", ") || NONE])), 5, "No pod waits.");
   fill("rows", view.policies.map(policyRow), 8, "There is no SchedulingPolicy. Begin with one that only predicts: kubectl apply -f examples/rebalance-dry-run.yaml");
   byId("drains").hidden = !view.maintenances.length;
   fill("maintenances", view.maintenances.map(maintenanceRow), 5, "");
