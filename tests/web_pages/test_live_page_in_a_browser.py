@@ -395,9 +395,9 @@ def test_zones_of_a_large_cluster_begin_folded(driver: Chrome) -> None:
         )
         driver.execute_script(
             "show(JSON.parse(arguments[0]))",
-            first.model_copy(
-                update={"is_whole": False, "nodes": (moved,), "gone": ("d",)}
-            ).model_dump_json(by_alias=True),
+            first.model_copy(update={"is_whole": False, "nodes": (moved,), "gone": ("d",)}).model_dump_json(
+                by_alias=True
+            ),
         )
 
         tiles = [each.get_attribute("data-node") for each in driver.find_elements(By.CSS_SELECTOR, ".tile")]

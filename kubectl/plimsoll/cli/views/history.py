@@ -54,9 +54,8 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
     waits = [wait for wait in map(_approved_after, answer.moves) if wait is not None]
     if waits:
         waited = agreeing(len(waits), "waited", "waited at most")
-        view.append(
-            f"{counted(len(waits), 'move')} {waited} {_seconds(max(waits))} for approval; TOOK counts from then on"
-        )
+        longest = f"{waited} {_seconds(max(waits))} for approval"
+        view.append(f"{counted(len(waits), 'move')} {longest}; TOOK counts from then on")
     if answer.totals.restarts and not answer.subject:
         view += ["", *totals_lines(answer.totals)]
     for table in tables:

@@ -7,8 +7,8 @@
     GET /explain/live     server-sent events, each a LiveView, for callers that the gate admits
 
 A stream ends after some seconds, before the endpoints would cut its connection, and the page reconnects. The
-page thus survives a fail-over, and a closed page costs nothing. It sends the identifier of the last event that
-it has received, as EventSource does, and is sent only what has changed since then.
+page thus survives a fail-over, and a closed page costs nothing. It sends the identifier of the last event
+that it has received, as EventSource does, and is sent only what has changed since then.
 """
 
 import asyncio
