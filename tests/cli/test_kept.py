@@ -1,4 +1,4 @@
-"""A process that keeps what it has read ends as any other: code, output, and what is to be done at the end."""
+"""A process that keeps a cluster ends as any other: exit code, output, handlers of the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps what a command has read until its process ends, which then frees all of it at once.
+"""Keeps what a command has read until its process ends, whose memory the system then frees as a whole.
 
 An interpreter frees each object on its own before it ends: with a hundred thousand pods a tenth of the
 processor time of ``explain``.
@@ -23,6 +23,6 @@ def end(code: int) -> None:
         return
     atexit._run_exitfuncs()  # noqa: SLF001 - there is no other way to run them
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # nobody reads it any more
+        with suppress(OSError, ValueError):  # its reader has gone
             stream.flush()
     os._exit(code)
