@@ -1,4 +1,4 @@
-"""Keeps what a command has read until its process ends, whose memory the system then frees as a whole.
+"""Keeps what a command has read until its process ends; the system then frees its memory as a whole.
 
 An interpreter frees each object on its own before it ends: with a hundred thousand pods a tenth of the
 processor time of ``explain``.
