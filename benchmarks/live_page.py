@@ -52,14 +52,18 @@ class Viewer(threading.Thread):
 
     def run(self) -> None:
         """Ask again whenever the stream has ended."""
+        last = ""
         while not self._is_over.is_set():
             connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
-            connection.request("GET", "/explain/live", headers={"Authorization": f"Bearer {self._token}"})
+            headers = {"Authorization": f"Bearer {self._token}", "Last-Event-ID": last}
+            connection.request("GET", "/explain/live", headers=headers)
             answer = connection.getresponse()
             if answer.status != 200:
                 raise SystemExit(f"{answer.status}: {answer.read().decode()}")
             while not self._is_over.is_set() and (line := answer.readline()):
                 self.received += len(line)
+                if line.startswith(b"id: "):
+                    last = line[4:].decode().strip()
                 self.views += line.startswith(b"data: ")
             connection.close()
 

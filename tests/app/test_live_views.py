@@ -257,8 +257,45 @@ async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch:
         async with http.get(STREAM, headers=jane) as third:
             assert third.status == 200
 
-    told = [orjson.loads(each.removeprefix("data: ")) for each in events]
-    assert [len(each["nodes"]) for each in told] == [1, 0, 0]
+    told = [orjson.loads(each.partition("data: ")[2]) for each in events]
+    assert [(len(each["nodes"]), each["isWhole"]) for each in told] == [(1, True), (0, False), (0, False)]
+
+
+async def test_the_next_stream_goes_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, from the event that ended it; from any other, and later, all nodes are sent."""
+    monkeypatch.setattr(live_page, "PERIOD_S", 0.01)
+    cache, clock = a_cache("a", "b"), FakeClock()
+    views = some_views(cache)
+
+    async def look(seen: Any) -> Any:
+        await clock.advance(5.0)
+        return views.since(seen)
+
+    page = LivePage(CallerGate(Reviews(), clock), look)
+    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, None, page)
+    async with (
+        serving("127.0.0.1", [0], said) as (port,),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
+    ):
+
+        async def stream(last: str) -> tuple[list[str], list[tuple[int, bool, list[str]]]]:
+            headers = {"Authorization": "Bearer jane's", live_page.LAST: last}
+            async with http.get(STREAM, headers=headers) as answer:
+                events = (await answer.text()).strip().split("\n\n")
+            told = [orjson.loads(each.partition("data: ")[2]) for each in events]
+            ids = [each.partition("\n")[0].removeprefix("id: ") for each in events]
+            return ids, [(len(each["nodes"]), each["isWhole"], each["gone"]) for each in told]
+
+        ids, _ = await stream("")
+        cache.cluster.remove_node("a")
+        assert (await stream(ids[0]))[1][0] == (1, True, [])  # it did not receive the last event
+        (*_, last), told = await stream(ids[-1])
+        assert told[0] == (0, False, ["a"])
+        assert (await stream(ids[-1]))[1][0] == (1, True, [])  # a second time
+        monkeypatch.setattr(live_page, "KEPT_S", 0.0)
+        (*_, lost), told = await stream(last)
+        assert told[0] == (0, False, [])
+        assert (await stream(lost))[1][0] == (1, True, [])
 
 
 async def test_nothing_is_looked_at_unless_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:

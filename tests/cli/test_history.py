@@ -151,3 +151,5 @@ def test_a_move_took_from_its_approval_on(tmp_path: Path) -> None:
     answer = json.loads(said.out)
     assert [each["seconds"] for each in answer["moves"]] == [30.0, 0.0]
     assert answer["digest"][0]["p95Seconds"] == 30.0
+    table = say("history", "--from", saved(tmp_path, waited, rejected)).out
+    assert "\n1 move waited 30m for approval; TOOK counts from then on\n" in table

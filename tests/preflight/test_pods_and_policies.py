@@ -124,6 +124,7 @@ def test_pods_that_are_too_young_to_be_judged_are_counted(pods: list[str], said:
     (finding,) = judged(young, [ours], placed=("other",))
 
     assert (finding.level, finding.message) == (Level.OK, said)
+    assert (finding.certainty is Certainty.OPEN) is ("young" in said)
     assert len(judged([*young, waiting("wrong")], [ours], placed=("other",))) == 1 + ("young" in said)
 
 

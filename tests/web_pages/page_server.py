@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
-from plimsoll.app.memory.live_page import PAGE, STREAM, live_page
+from plimsoll.app.memory.live_page import LAST, PAGE, STREAM, live_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,11 +24,15 @@ def serving(*views: LiveView) -> Iterator[tuple[str, list[str]]]:
     """The page's address, and the paths that are asked for; a stream of the views stays open for a test."""
     asked: list[str] = []
     ended = threading.Event()
-    events = "".join(f"data: {each.model_dump_json(by_alias=True)}\n\n" for each in views).encode()
+    events = "".join(
+        f"id: {number}\ndata: {each.model_dump_json(by_alias=True)}\n\n" for number, each in enumerate(views)
+    ).encode()
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
+            if last := self.headers.get(LAST):
+                asked.append(f"after {last}")
             if self.path.partition("?")[0] == PAGE:
                 content, policy = live_page()
                 self._begin("text/html; charset=utf-8", {"Content-Security-Policy": policy})

@@ -30,7 +30,7 @@ from plimsoll.app.memory.live_view import (
     LiveView,
 )
 from plimsoll.model.counted import counted
-from web_pages.browser import a_browser, assert_nothing_serious, logged, needs_chromium
+from web_pages.browser import a_browser, assert_nothing_serious, logged, needs_chromium, resized
 from web_pages.page_server import serving
 from web_pages.scenes import IMAGE, LONG, SCRIPT
 
@@ -88,6 +88,7 @@ def a_view(nodes: Iterable[LiveNode], pods: Iterable[str], *, words: str) -> Liv
         time="2026-01-31T12:00:00Z",
         node_count=len(made),
         pod_count=5,
+        is_whole=True,
         nodes=made,
         gone=(),
         depths={"active": 0, "backoff": 1, "unschedulable": len(names), "gated": 0},
@@ -393,8 +394,10 @@ def test_zones_of_a_large_cluster_begin_folded(driver: Chrome) -> None:
             lambda found: len(found.find_elements(By.CSS_SELECTOR, ".tile")) == len(nodes)
         )
         driver.execute_script(
-            "show(JSON.parse(arguments[0]), false)",
-            first.model_copy(update={"nodes": (moved,), "gone": ("d",)}).model_dump_json(by_alias=True),
+            "show(JSON.parse(arguments[0]))",
+            first.model_copy(update={"is_whole": False, "nodes": (moved,), "gone": ("d",)}).model_dump_json(
+                by_alias=True
+            ),
         )
 
         tiles = [each.get_attribute("data-node") for each in driver.find_elements(By.CSS_SELECTOR, ".tile")]
@@ -402,6 +405,37 @@ def test_zones_of_a_large_cluster_begin_folded(driver: Chrome) -> None:
         said = [each.text for each in driver.find_elements(By.CSS_SELECTOR, "#zones summary")]
         assert said[0].startswith("Zone a 1 node,")
         assert "1 above 90 %" in said[1]
+
+
+def test_a_new_stream_goes_on_from_the_last_event(driver: Chrome) -> None:
+    """Nodes that it does not send again stay, and text that ends lines elsewhere ends no event."""
+    words = "one\u2028two"
+    partly = a_view([], [], words=words).model_copy(update={"is_whole": False, "node_count": 5})
+    with serving(USUAL, partly) as (address, asked):
+        shown(driver, address)
+        driver.execute_script("current += 1; follow()")
+        WebDriverWait(driver, 60).until(lambda _: "after 1" in asked)
+
+        assert len(driver.find_elements(By.CSS_SELECTOR, ".tile")) == 5
+        assert rows(driver, "rows")[0][-1].startswith(words)
+
+
+def test_a_phone_shows_only_what_there_is(driver: Chrome) -> None:
+    """And a target once, and no sections before there are any."""
+    words = "expected on new-1"
+    predicted = a_record("shop/web-c", "Predicted", words=words)
+    places = LivePolicy(policy="places", scheduler="ours", conditions=())
+    with serving(USUAL.model_copy(update={"policies": (places,), "records": (predicted,)})) as (address, _):
+        resized(driver, 390)
+        driver.get(address)
+        assert not driver.find_element(By.ID, "sections").is_displayed()
+        shown(driver, address)
+
+        assert driver.find_element(By.ID, "sections").is_displayed()
+        cells = driver.find_elements(By.CSS_SELECTOR, "#rows td")
+        assert [each.is_displayed() for each in cells] == [True, True, *[False] * 3, *[True] * 3]
+        assert words not in driver.find_element(By.ID, "ended").text
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= 390
 
 
 def test_a_wall_has_nothing_to_click(driver: Chrome) -> None:

@@ -236,7 +236,7 @@ def test_a_click_explains_and_escape_returns(driver: Chrome, page: Path) -> None
     """A moved pod, a pod that waits, and a node."""
     opened(driver, page)
     for name, words in (
-        ("shop/web-b", "Pod shop/web-b: node new-1 would suit it better"),
+        ("shop/web-b", "Pod shop/web-b: policy tidy (Enforce): RemoveDuplicates moves it to new-1"),
         ("shop/web-big", "Insufficient cpu"),
         ("old", "62.5 % of its cpu"),
     ):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 
+from plimsoll.commands.kept import end
 from plimsoll.commands.verbs import Verb, VerbGroup, application
 from plimsoll.version import __version__
 
@@ -61,4 +62,9 @@ def main() -> None:
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    app()
+    try:
+        app()
+    except SystemExit as ended:
+        if isinstance(ended.code, int):
+            end(ended.code)
+        raise

@@ -17,10 +17,11 @@ class Level(StrEnum):
 
 
 class Certainty(StrEnum):
-    """The certainty of a finding: observed, or concluded from names."""
+    """The certainty of a finding: observed, concluded from names, or open until more time has passed."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
+    OPEN = "open"
 
 
 class Area(StrEnum):

@@ -76,11 +76,12 @@ def judged_pods(
     young = sum(count for name, count in waiting.young.items() if not is_well(name))
     for name in wrong:
         yield _judged(name, waiting.names[name], claimed)
-    said = [] if wrong else ["every pending pod names a scheduler that serves it"]
     if young:
         are = agreeing(young, "is", "are")
-        said = [f"{counted(young, 'pod')} younger than {PATIENCE_S:.0f} s {are} not judged yet"]
-    yield from (Finding(Area.PODS, Level.OK, "pods", each) for each in said)
+        said = f"{counted(young, 'pod')} younger than {PATIENCE_S:.0f} s {are} not judged yet"
+        yield Finding(Area.PODS, Level.OK, "pods", said, certainty=Certainty.OPEN)
+    elif not wrong:
+        yield Finding(Area.PODS, Level.OK, "pods", "every pending pod names a scheduler that serves it")
 
 
 def _judged(name: str, pods: Sequence[Pod], claimed: Claims) -> Finding:

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from plimsoll.framework import Pod
+from plimsoll.framework import Pod, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, until_closed
 from plimsoll.toolkit.descheduling.container_states import (
@@ -68,7 +68,7 @@ class RemoveFailedPods(Strategy):
         """Node by node."""
         for name in context.nodes:
             found = []
-            for pod in context.all_pods(name):
+            for pod in context.all_pods(name, self._has_failed):
                 if not (self.args.covers(pod) and self._is_due(pod.pod, context)):
                     continue
                 reason = f"it failed{_why(pod.pod)}"
@@ -76,10 +76,12 @@ class RemoveFailedPods(Strategy):
                     found.append(Candidate(pod, name, reason))
             yield from until_closed(found)
 
+    @staticmethod
+    def _has_failed(pod: PodInfo) -> bool:
+        return pod.pod.status.phase == "Failed"
+
     def _is_due(self, pod: Pod, context: StrategyContext) -> bool:
         args = self.args
-        if pod.status.phase != "Failed":
-            return False
         age = age_s(pod.metadata.creation_timestamp, context.now)
         if age < self._least_s and not (context.is_exact and age < 0):
             return False

@@ -18,7 +18,9 @@ class CheckFinding(AnswerPart):
     subject: str = Field(description="The object that it is about.")
     message: str = Field(description="What was found, in a sentence.")
     remedy: str = Field(description="What to do; empty when there is nothing to do.")
-    certainty: Certainty = Field(description="Whether it was seen, or is concluded from names.")
+    certainty: Certainty = Field(
+        description="Whether it was seen, is concluded from names, or is open until later."
+    )
 
 
 class Check(Answer):

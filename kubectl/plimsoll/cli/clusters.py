@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from plimsoll.commands.kept import keep
 from plimsoll.commands.options import Options
 from plimsoll.commands.parameters import Option
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from plimsoll.inspection.catalogue import Catalogue
     from plimsoll.inspection.state import ClusterState
     from plimsoll.snapshots.content import SnapshotContent
+
+#: New objects after which the collector looks for garbage: what a plan counts is kept, and has no cycles.
+COLLECTED = 100_000
 
 #: The option of commands that answer from a live cluster or from files.
 From = Annotated[
@@ -77,11 +81,15 @@ def state_from(
     from plimsoll.inspection.state import ClusterState  # noqa: PLC0415 - likewise
 
     gc.disable()  # the read objects live until the command ends
+    keep()
     try:
         content = content_from(options, from_, needed=needed)
-        return ClusterState.of(content, policies, catalogue(), time.monotonic)
+        state = ClusterState.of(content, policies, catalogue(), time.monotonic)
+        keep(state)
+        return state
     finally:
         gc.freeze()
+        gc.set_threshold(COLLECTED, 20, 20)
         gc.enable()
 
 

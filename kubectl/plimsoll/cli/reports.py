@@ -217,6 +217,7 @@ def history_report(answer: "History") -> "Report":
     from plimsoll.web_pages.report import Report, ReportSection  # noqa: PLC0415 - likewise
 
     verdict, *tables = history_view(answer, wide=True)
+    nothing = "Nothing to show here. plimsoll plan shows what policies would move now, and why pods stay."
     ended_well = sum(each.outcome is PastMoveOutcome.SETTLED for each in answer.moves)
     ended_badly = sum(each.outcome in BAD for each in answer.moves)
     landed = [(each.source_node, each.landed_node) for each in answer.moves if each.landed_node is not None]
@@ -234,7 +235,7 @@ def history_report(answer: "History") -> "Report":
         ]
         if answer.moves
         else [],
-        sections=[ReportSection("Moves", _body(tables, wide=False), arrows=move_arrows(landed))],
+        sections=[ReportSection("Moves", _body(tables or [nothing], wide=False), arrows=move_arrows(landed))],
         explanations={each.pod: each.message for each in answer.moves if each.message},
     )
 

@@ -243,9 +243,10 @@ class StrategyContext(Struct):
         groups = self.cluster.index(PodsByTemplate).groups
         return sorted(namespace for namespace, templates in groups.items() if templates)
 
-    def all_pods(self, node: str) -> list[PodInfo]:
-        """The pods on the node, including ended ones."""
-        return sorted([*self.placed(node), *self.unplaced.on(node)], key=by_key)
+    def all_pods(self, node: str, only: Callable[[PodInfo], bool] | None = None) -> list[PodInfo]:
+        """The pods on the node, including ended ones; all, or those for which ``only`` is true."""
+        pods: Iterable[PodInfo] = (*self.placed(node), *self.unplaced.on(node))
+        return sorted(pods if only is None else filter(only, pods), key=by_key)
 
     def placed(self, node: str) -> Iterable[PodInfo]:
         """The pods placed on the node, in no particular order: for counting only."""

@@ -80,7 +80,9 @@ def _account(text: str) -> tuple[str, str] | None:
 
 
 def _view(answer: "Check", *, wide: bool) -> "View":
-    """The counts, then a row for each finding, the worst first; of those that are ok the number by area."""
+    """The counts and what is open, then a row for each finding, the worst first; ok ones by area."""
+    from plimsoll.preflight.findings import Certainty  # noqa: PLC0415 - each command loads what it needs
+
     order = {"error": 0, "warning": 1}
     findings = sorted(answer.findings, key=lambda each: order.get(each.level, 2))
     rows = [
@@ -88,9 +90,12 @@ def _view(answer: "Check", *, wide: bool) -> "View":
         for each in findings
         if wide or each.level in order
     ]
-    fine = Counter(each.area for each in findings if each.level not in order)
+    fine = Counter(
+        each.area for each in findings if each.level not in order and each.certainty != Certainty.OPEN
+    )
     parts = (counted(answer.errors, "error"), counted(answer.warnings, "warning"), f"{fine.total()} ok")
-    view: list[Table | str] = [", ".join(parts)]
+    left = [each.message for each in findings if each.certainty == Certainty.OPEN]
+    view: list[Table | str] = ["; ".join((", ".join(parts), *left))]
     if rows:
         columns = (
             Column("LEVEL", status=True),

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
+from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.plan import gain_of
 from plimsoll.inspection.explanations.past_moves import age_text
@@ -16,7 +17,7 @@ from plimsoll.inspection.history.answer import (
     PastMoveOutcome,
     RecordedMove,
 )
-from plimsoll.model.counted import counted
+from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.quantity import units
 
 #: Number of owners and of moves listed; ``-o wide`` lists all.
@@ -50,6 +51,11 @@ def history_view(answer: History, *, wide: bool = False) -> list[Table | str]:
         tables.append(_owners(answer.owners if wide else answer.owners[:OWNERS], len(answer.owners)))
     tables.append(_digest(answer.digest))
     view: list[Table | str] = [_headline(answer)]
+    waits = [wait for wait in map(_approved_after, answer.moves) if wait is not None]
+    if waits:
+        waited = agreeing(len(waits), "waited", "waited at most")
+        longest = f"{waited} {_seconds(max(waits))} for approval"
+        view.append(f"{counted(len(waits), 'move')} {longest}; TOOK counts from then on")
     if answer.totals.restarts and not answer.subject:
         view += ["", *totals_lines(answer.totals)]
     for table in tables:
@@ -96,6 +102,15 @@ def _only(move: RecordedMove, now: datetime) -> str:
     age = age_text(round((now - move.planned).total_seconds()))
     by = f"by policy {move.policy} ({move.strategy})"
     return f"{move.pod}: {way}, {age} ago, {by}: {move.why}; {state.lower()}"
+
+
+def _approved_after(move: RecordedMove) -> float | None:
+    """Seconds for which a move waited for its approval; None if it did not, or was not carried out."""
+    if move.mode is not Mode.APPROVE or move.outcome is PastMoveOutcome.CANCELLED:
+        return None
+    if move.ended is None or move.seconds is None:
+        return None
+    return max((move.ended - move.planned).total_seconds() - move.seconds, 0.0)
 
 
 def _of(subject: str) -> str:

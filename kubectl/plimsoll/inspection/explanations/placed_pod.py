@@ -36,6 +36,9 @@ from plimsoll.records.history import ended_at
 #: Outcome for a pod that the policy's scope excludes; the reason of its refusal, too.
 OUT_OF_SCOPE = "OutOfScope"
 
+#: Outcome for a pod that no strategy of the policy proposes.
+UNWANTED = "Unwanted"
+
 #: Number of other nodes whose scores are shown.
 OTHERS = 3
 
@@ -201,7 +204,8 @@ def _view(state: ClusterState, name: str, pod: PodInfo) -> PolicyView:
     outside = next((each for each in holds if each.reason == OUT_OF_SCOPE), None)
     if outside is not None:
         return _said(name, mode, OUT_OF_SCOPE, f"leaves it alone: {outside.message}", holds=holds)
-    return _said(name, mode, "Unwanted", "no strategy wants it moved", holds=holds)
+    anyway = f"; it would stay anyway: {holds[0].message}" if holds else ""
+    return _said(name, mode, UNWANTED, f"no strategy wants it moved{anyway}", holds=holds)
 
 
 def _hold(reason: str, message: str) -> Hold:

@@ -12,7 +12,7 @@ from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.explanations.moved_pod import replaced_sentence
 from plimsoll.inspection.explanations.past_moves import past_moves
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation, explain_pending
-from plimsoll.inspection.explanations.placed_pod import OUT_OF_SCOPE, PlacedExplanation, explain_placed
+from plimsoll.inspection.explanations.placed_pod import UNWANTED, PlacedExplanation, explain_placed
 from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group, group_sentence
 from plimsoll.inspection.queue_shares import QueueExplanation, explain_queue, queue_sentences
@@ -214,5 +214,5 @@ def _placed_summary(placed: PlacedExplanation) -> list[str]:
     elif own is not None:
         said.append(f"its node {own.node} is the only one that would take it")
     views = [(each.outcome, f"policy {each.policy} ({each.mode}): {each.text}") for each in placed.policies]
-    outside = [text for outcome, text in views if outcome == OUT_OF_SCOPE]
-    return [*outside, *said, *(text for outcome, text in views if outcome != OUT_OF_SCOPE)]
+    causes = [text for outcome, text in views if outcome != UNWANTED]
+    return [*causes, *said, *(text for outcome, text in views if outcome == UNWANTED)]

@@ -7,15 +7,18 @@
     GET /explain/live     server-sent events, each a LiveView, for callers that the gate admits
 
 A stream ends after some seconds, before the endpoints would cut its connection, and the page reconnects. The
-page thus survives a fail-over, and a closed page costs nothing.
+page thus survives a fail-over, and a closed page costs nothing. It sends the identifier of the last event
+that it has received, as EventSource does, and is sent only what has changed since then.
 """
 
 import asyncio
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import count
 from typing import ClassVar
 
 from aiohttp import web
@@ -36,6 +39,12 @@ PERIOD_S, STREAM_S = 2.0, 12.0
 
 #: Maximum number of concurrent streams.
 STREAMS = 10
+
+#: Seconds for which the end of a stream is kept, so that the next one goes on from there.
+KEPT_S = 10.0
+
+#: Header with the identifier of the last event that a caller has received.
+LAST = "Last-Event-ID"
 
 #: Maximum wait of a view for the main loop, in seconds.
 ANSWER_S = 5.0
@@ -75,6 +84,7 @@ class LivePage:
     gate: CallerGate
     look: Callable[[Mapping[str, NodeRow]], Awaitable[tuple[LiveView, dict[str, NodeRow]]]]
     _open: int = field(default=0, init=False)
+    _ended: dict[str, Mapping[str, NodeRow]] = field(default_factory=dict, init=False)  # by last event
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Respond to one request for the page or its stream."""
@@ -99,22 +109,28 @@ class LivePage:
         self._open += 1
         try:
             await response.prepare(request)
-            await self._send(response)
+            await self._send(response, self._ended.pop(request.headers.get(LAST, ""), {}))
         finally:
             self._open -= 1
         return response
 
-    async def _send(self, response: web.StreamResponse) -> None:
-        seen: Mapping[str, NodeRow] = {}
+    async def _send(self, response: web.StreamResponse, seen: Mapping[str, NodeRow]) -> None:
+        """Send views until the stream ends; the caller has ``seen`` these nodes."""
+        stream, last = secrets.token_hex(8), ""
         ends = self.gate.clock.monotonic() + STREAM_S
-        while True:
+        for number in count():
             try:
                 async with asyncio.timeout(ANSWER_S):
                     view, seen = await self.look(seen)
             except TimeoutError:
                 await response.write(b"event: busy\ndata: {}\n\n")
             else:
-                await response.write(b"data: " + view.model_dump_json(by_alias=True).encode() + b"\n\n")
+                last = f"{stream}-{number}"
+                content = view.model_dump_json(by_alias=True).encode()
+                await response.write(b"id: " + last.encode() + b"\ndata: " + content + b"\n\n")
             if self.gate.clock.monotonic() + PERIOD_S >= ends:
-                return
+                break
             await asyncio.sleep(PERIOD_S)
+        if last:
+            self._ended[last] = seen
+            asyncio.get_running_loop().call_later(KEPT_S, self._ended.pop, last, None)

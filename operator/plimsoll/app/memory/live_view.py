@@ -132,8 +132,13 @@ class LiveView(Answer):
     time: str = Field(default="", description="When the view was taken, RFC 3339; ages are relative to it.")
     node_count: int = Field(description="Number of nodes in the cluster.")
     pod_count: int = Field(description="All pods with a node.")
-    nodes: tuple[LiveNode, ...] = Field(description="Nodes that changed since the last view of this stream.")
-    gone: tuple[str, ...] = Field(description="Nodes that are gone since the last view of this stream.")
+    is_whole: bool = Field(default=False, description="Whether all nodes are in this view.")
+    nodes: tuple[LiveNode, ...] = Field(
+        description="All nodes, or those that changed since the last view that the caller received."
+    )
+    gone: tuple[str, ...] = Field(
+        description="Nodes that are gone since the last view that the caller received."
+    )
     depths: dict[str, int] = Field(description="Pods by queue.")
     queue: tuple[LivePod, ...] = Field(description="Pods that wait, at most a hundred.")
     reasons: dict[str, int] = Field(

@@ -105,6 +105,7 @@ class LiveViews:
             time=_stamp(datetime.fromtimestamp(self.clock.now(), UTC)),
             node_count=len(rows),
             pod_count=len(cluster.pods),
+            is_whole=not seen,
             nodes=tuple(
                 LiveNode(
                     node=name,

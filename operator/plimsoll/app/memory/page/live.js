@@ -6,6 +6,7 @@ const nodes = new Map();
 const proxied = "proxied" in document.body.dataset; // a proxy adds the token to each request
 let token = proxied ? "" : sessionStorage.getItem("token") || "";
 let current = 0; // which stream is the latest; older ones end
+let last = ""; // the event that was shown last: the next stream goes on from it
 
 // Seconds as people write them: the two largest units.
 class Duration {
@@ -38,6 +39,9 @@ const element = (name, text, look) => {
   return made;
 };
 
+// In place of what is not there; on a phone the whole line is left out.
+const NONE = "\u2013";
+
 // Colour, shape and word say the same.
 const chip = (word, look) => element("span", word, `chip ${look}`);
 
@@ -47,7 +51,7 @@ let clock = Date.now(); // the operator's, when the view was taken
 
 // A moment as an age, "now" or "in 4m"; the stamp itself is its title.
 function moment(stamp) {
-  const made = element("time", stamp ? "" : "\u2013");
+  const made = element("time", stamp ? "" : NONE);
   if (!stamp) return made;
   const seconds = Math.round((clock - Date.parse(stamp)) / 1000);
   made.dateTime = made.title = stamp;
@@ -71,6 +75,7 @@ function row(body, cells) {
     field.dataset.label = heads[place].textContent;
     if (heads[place].className === "number") field.className = "number";
     field.append(...(Array.isArray(cell) ? cell : [cell instanceof Node ? cell : String(cell)]));
+    field.classList.toggle("none", field.textContent === NONE);
   }
   return line;
 }
@@ -227,7 +232,7 @@ function policyRow(policy) {
   const name = element("strong", policy.policy);
   const serves = policy.scheduler ? ` schedules ${policy.scheduler}` : "";
   const cell = said || (policy.mode ? "has not run yet" : "places pods, moves none");
-  return row("rows", [[name, element("small", serves, "quiet")], shown, policy.mode || "\u2013", moment(policy.lastRun), moment(policy.nextRun), policy.moved, policy.failed, cell]);
+  return row("rows", [[name, element("small", serves, "quiet")], shown, policy.mode || NONE, moment(policy.lastRun), moment(policy.nextRun), policy.moved, policy.failed, cell]);
 }
 
 const DRAINS = { Drained: "good", Draining: "good", Blocked: "warn", Suspended: "warn", Stopped: "bad", Expired: "bad", Invalid: "bad" };
@@ -239,7 +244,9 @@ function maintenanceRow(each) {
 function moveRow(each) {
   const target = each.landedNode || each.targetNode;
   const way = element("span", target ? `${each.sourceNode} \u2192 ${target}` : each.sourceNode, "way");
-  const why = LOOKS[each.phase] === "good" || !each.message ? each.why : `${each.why}${each.why ? "; " : ""}${each.message}`;
+  // The row has the target already, and its chip says that a move ended well.
+  const isSaid = LOOKS[each.phase] === "good" || each.message === `expected on ${each.targetNode}`;
+  const why = [each.why, isSaid ? "" : each.message].filter(Boolean).join("; ");
   return row("ended", [moment(each.time), asked("pod", each.pod), way, chip(each.phase, LOOKS[each.phase] ?? ""), why, `${each.policy}${each.strategy ? ` (${each.strategy})` : ""}`]);
 }
 
@@ -314,7 +321,7 @@ const TROUBLES = ["Degraded", "Not Ready", "Not Accepted"];
 
 function changeRow(each) {
   const look = TROUBLES.includes(each.what) ? "bad" : each.what === "Paused" ? "warn" : ["Ready", "Accepted", "Not Degraded"].includes(each.what) ? "good" : "";
-  return row("changes", [moment(each.time), each.policy, chip(each.what.replace("Not Paused", "Resumed"), look), each.message || "\u2013"]);
+  return row("changes", [moment(each.time), each.policy, chip(each.what.replace("Not Paused", "Resumed"), look), each.message || NONE]);
 }
 
 // The answer in a line: is it well, how large is it, what waits, when was something moved last.
@@ -335,11 +342,11 @@ function health(view, waiting) {
   if (byId("status").innerHTML !== holder.innerHTML) byId("status").replaceChildren(...shown);
 }
 
-function show(view, isFirst) {
-  byId("content").hidden = false;
+function show(view) {
+  byId("content").hidden = byId("sections").hidden = false;
   clock = view.time ? Date.parse(view.time) : Date.now();
   const kept = new Set(view.nodes.map((each) => each.node));
-  const gone = isFirst ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
+  const gone = view.isWhole ? [...nodes.keys()].filter((name) => !kept.has(name)) : view.gone;
   for (const name of gone) {
     nodes.get(name)?.tile?.parentNode.remove();
     nodes.delete(name);
@@ -357,7 +364,7 @@ function show(view, isFirst) {
     return item;
   }));
   byId("more").textContent = waiting > view.queue.length ? `The first ${view.queue.length} of ${waiting}.` : "";
-  fill("waiting", view.queue.map((each) => row("waiting", [asked("pod", each.pod), each.queue, new Duration(each.waitedSeconds), each.attempts, each.rejectedBy.join(", ") || "\u2013"])), 5, "No pod waits.");
+  fill("waiting", view.queue.map((each) => row("waiting", [asked("pod", each.pod), each.queue, new Duration(each.waitedSeconds), each.attempts, each.rejectedBy.join(", ") || NONE])), 5, "No pod waits.");
   fill("rows", view.policies.map(policyRow), 8, "There is no SchedulingPolicy. Begin with one that only predicts: kubectl apply -f examples/rebalance-dry-run.yaml");
   byId("drains").hidden = !view.maintenances.length;
   fill("maintenances", view.maintenances.map(maintenanceRow), 5, "");
@@ -380,7 +387,7 @@ const headers = () => (token ? { Authorization: `Bearer ${token}` } : {});
 
 // A stream ends after some seconds and is asked for again: so the page outlives a fail-over.
 async function listen(mine) {
-  const answer = await fetch("/explain/live", { headers: headers(), cache: "no-store" });
+  const answer = await fetch("/explain/live", { headers: { ...headers(), "Last-Event-ID": last }, cache: "no-store" });
   if (proxied && answer.status === 401) throw new Error(`${(await answer.text()).trim()}; reload the page to sign in again`);
   if (!proxied && (answer.status === 401 || answer.status === 403)) {
     token = "";
@@ -393,7 +400,6 @@ async function listen(mine) {
   if (token) sessionStorage.setItem("token", token);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
-  let isFirst = true;
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
@@ -402,9 +408,10 @@ async function listen(mine) {
     const events = text.split("\n\n");
     text = events.pop();
     for (const event of events) {
-      if (event.startsWith("data: ")) {
-        show(JSON.parse(event.slice(6)), isFirst);
-        isFirst = false;
+      const [, id, data] = /^id: (\S+)\ndata: (.*)$/s.exec(event) || [];
+      if (data) {
+        show(JSON.parse(data));
+        last = id;
       } else {
         status.replaceChildren(chip("Old", "warn"), element("span", "The operator is busy; what is shown is old."));
       }
