@@ -21,8 +21,18 @@ if TYPE_CHECKING:
 #: The annotation of a node whose kubelet the development cluster simulates.
 KUBELET = "roadstead.test/kubelet"
 
-#: What an operator is granted and does not use in these stories.
-LATER = {("patch", "events.k8s.io", "events")}  # the count of an event that comes again after a minute
+#: What it uses where the server has composite groups (test_composite_groups.py).
+_OF_COMPOSITE_GROUPS = {
+    (verb, "scheduling.k8s.io", resource)
+    for verb, resource in (
+        ("list", "compositepodgroups"),
+        ("watch", "compositepodgroups"),
+        ("patch", "compositepodgroups/status"),
+    )
+}
+#: What an operator is granted and does not use in these stories; the count of an event that comes again
+#: changes after a minute.
+LATER = {("patch", "events.k8s.io", "events"), *_OF_COMPOSITE_GROUPS}
 #: What it uses of Rollouts and CloneSets where there are any (test_scaled_kinds.py); it always lists them.
 OF_OTHER_KINDS = {
     (verb, group, resource)

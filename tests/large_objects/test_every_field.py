@@ -181,8 +181,8 @@ async def test_a_planted_fault_is_found(
         variant = variants("pods")[role]
         before = [await examined(stage, "pods", steps, variant, size) for _ in range(2)]
         plant(monkeypatch)
-        found = [await examined(stage, "pods", steps, variant, size)]
-        if not any(found):
+        found: list[str] = []
+        while not any(found) and len(found) < 4:  # beside a load, the linear part may hide it
             found.append(await examined(stage, "pods", steps, variant, size))
 
     assert before == ["", ""]

@@ -164,7 +164,7 @@ OPTIONAL_GRANTS: Grants = (
         "automaticGroups: true",
         frozenset(right for each in READ_OWNERS.values() for right in each),
     ),
-    ("deploy/enforce", "mode: Enforce", frozenset({POD_GROUP_STATUS})),
+    ("deploy/enforce", "mode: Enforce", frozenset({POD_GROUP_STATUS, COMPOSITE_STATUS})),
     ("deploy/components/surge", "surge.enabled: true", frozenset(SCALE_OTHERS)),
     ("deploy/components/adoption", "adoption.enabled: true", frozenset(READ_ADMISSION)),
 )
