@@ -74,9 +74,8 @@ class MoveMachine:
         self._open: dict[RecordKey, MoveState] = {}
         self._of_pod: defaultdict[PodUid, set[RecordKey]] = defaultdict(set)  #: keys of open moves by pod uid
         self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
-        self._emptying: Counter[str] = (
-            Counter()
-        )  #: open moves, proposals apart, that empty their node, by node
+        #: open moves, proposals apart, that empty their node, by node
+        self._emptying: Counter[str] = Counter()
         self._next: dict[RecordKey, MoveState] = {}  #: open moves that are opened or checked, by key
         self._unrecorded: set[RecordKey] = set()  #: keys of open moves whose records were deleted
         self._bundles: dict[BundleKey, BundleState] = {}
@@ -117,6 +116,13 @@ class MoveMachine:
     def of_pod(self, pod: PodUid) -> list[MoveState]:
         """The open moves of a pod, by uid."""
         return [self._open[key] for key in self._of_pod.get(pod, ())]
+
+    def concerning(self, pod: PodUid) -> list[RecordKey]:
+        """Keys of the moves that want to know when a pod, by uid, is gone: the open ones of it, and others of
+        it in bundles that wait."""
+        waiting = (key for each in self._bundles.values() if each.parked for key in each.members)
+        ended = [key for key in waiting if key in self._moves and self._moves[key].pod_uid == pod]
+        return [*self._of_pod.get(pod, ()), *(key for key in ended if key not in self._open)]
 
     def is_quiet(self, bundle: BundleKey) -> bool:
         """Whether a bundle is over, or its next move waits for another move of the workload."""
