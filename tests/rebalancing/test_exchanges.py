@@ -12,7 +12,7 @@ from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
-from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
+from plimsoll.rebalancing.moves.outcomes import PATIENCE_S, STUCK_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeEvictor, FakeRecords, settled
 from rebalancing.moves.test_approving import annotate
@@ -133,6 +133,21 @@ async def test_a_pod_that_has_ended_is_not_waited_for() -> None:
         await settled()
 
     assert len(scene.evictor.evicted) == 2
+
+
+async def test_a_small_pod_that_is_stuck_is_not_waited_for_without_end() -> None:
+    """A finalizer keeps it: after an hour the large pod's move is given up, and its record says why."""
+    scene = Exchange()
+    async with scene.running(policy()):
+        await begun(scene)
+        await scene.replaced()
+        await scene.clock.advance(STUCK_S)
+        await scene.measured()
+        await scene.run()
+        assert not scene.wing.executor.machine.bundles
+
+    assert len(scene.evictor.evicted) == 1
+    assert scene.ends["large"] == ("Cancelled", "NotFeasible")
 
 
 async def test_a_large_pod_whose_room_is_taken_stays_and_its_record_says_so() -> None:

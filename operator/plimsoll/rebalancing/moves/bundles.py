@@ -59,6 +59,7 @@ class BundleView(Struct, frozen=True):
     ]  #: all moves by key; moves without a record are dropped when they end
     around: Surroundings
     in_flight: Callable[[str], int]  #: number of moves before their replacement, by workload key
+    now: float  #: in monotonic seconds
 
     @property
     def left(self) -> list[RecordKey]:
@@ -138,9 +139,9 @@ def _is_awaited(here: BundleView, move: Move) -> bool:
 
 
 def _takes_room(here: BundleView, move: MoveState) -> bool:
-    """Whether the pod of a move is still there, such as while it terminates."""
+    """Whether the pod of a move is still there, such as while it terminates; one that is stuck is not awaited."""
     pod = here.around.pod(move.pod_uid)
-    return pod is not None and not pod.has_ended
+    return pod is not None and not pod.has_ended and here.now < move.leaves_until
 
 
 def _has_failed(here: BundleView) -> bool:

@@ -153,7 +153,7 @@ class MoveMachine:
                 if key in self._moves:
                     touched.add(self._moves[key].bundle)
             if not left:
-                left += self._look(touched, orders)
+                left += self._look(touched, orders, now)
         return tuple(orders)
 
     def _touched(self, event: events.Event) -> set[str]:
@@ -265,7 +265,9 @@ class MoveMachine:
 
     # -- bundles -------------------------------------------------------------------------------------
 
-    def _look(self, touched: Iterable[str], orders: list[Instruction]) -> list[events.Event]:
+    def _look(
+        self, touched: Iterable[str], orders: list[Instruction], now: float
+    ) -> list[events.Event]:
         """Review the bundles that were touched, and those that wait for other moves.
 
         One bundle's consequences are carried out before the next review: they may concern the same workload.
@@ -273,7 +275,7 @@ class MoveMachine:
         found = [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]
         flights = self._about_to_fly()
         for key in found:
-            view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights)
+            view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights, now)
             seen = bundles.look(view)
             if seen.bundle is None:
                 del self._bundles[key]
