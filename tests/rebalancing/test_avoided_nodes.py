@@ -154,7 +154,7 @@ async def test_a_mark_that_is_being_removed_does_not_open_a_node_that_is_closed(
     assert scene.closer.done == [("reopen", "idle"), ("close", "idle")]
 
 
-async def test_what_is_said_again_wakes_nobody() -> None:
+async def test_what_is_said_again_causes_no_look() -> None:
     """It is said every few seconds, also where nothing is to be avoided; each look is at all nodes."""
     scene = Consolidation()
     closed = scene.wing.maintenances.closed

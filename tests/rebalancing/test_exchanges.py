@@ -6,7 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, ObjectAdded, PodAdded, PodDeleted, PodUpdated
+from plimsoll.cluster.watch_events import (
+    NodeAdded,
+    NodeDeleted,
+    ObjectAdded,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
@@ -17,7 +24,7 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeEvictor, FakeRecords, settled
 from rebalancing.moves.test_approving import annotate
 from rebalancing.scene import Scene, a_policy, status_of
-from rebalancing.test_load_records import BY_LOAD, MILLI, MIB
+from rebalancing.test_load_records import MIB, MILLI
 
 #: Thousandths of a core that each pod uses of the four of its node, by node.
 USED = {
@@ -25,7 +32,11 @@ USED = {
     "cool": {"small-1": 80, "small-2": 80},
     "mid": {"other-1": 1_500},
 }
-STRATEGY = {**BY_LOAD, "args": {**BY_LOAD["args"], "thresholds": {"cpu": 40}, "targetThresholds": {"cpu": 60}}}  # type: ignore[dict-item] # as in the API
+ARGS = {
+    "thresholds": {"cpu": 40},
+    "targetThresholds": {"cpu": 60},
+    "metricsUtilization": {"source": "KubernetesMetrics"},
+}
 DONE, BLOCKED = WriteResult(WriteOutcome.DONE), WriteResult(WriteOutcome.BLOCKED, "no", "default/large")
 
 
@@ -92,7 +103,12 @@ class Exchange(Scene):
 
 def policy(mode: str = "Enforce", **more: Any) -> Any:
     more = {"evictor": {"minReplicas": 0}, **more}
-    return a_policy(mode, strategies=[STRATEGY], metricsProviders=[{"source": "KubernetesMetrics"}], **more)
+    return a_policy(
+        mode,
+        strategies=[{"name": "LowNodeUtilization", "args": ARGS}],
+        metricsProviders=[{"source": "KubernetesMetrics"}],
+        **more,
+    )
 
 
 async def begun(scene: Exchange, mode: str = "Enforce") -> None:
@@ -129,7 +145,8 @@ async def test_a_pod_that_has_ended_is_not_waited_for() -> None:
     async with scene.running(policy()):
         await begun(scene)
         old = await scene.replaced()
-        scene.tell(PodUpdated(old, msgspec.structs.replace(old, status=msgspec.structs.replace(old.status, phase="Succeeded"))))
+        ended = msgspec.structs.replace(old.status, phase="Succeeded")
+        scene.tell(PodUpdated(old, msgspec.structs.replace(old, status=ended)))
         await settled()
 
     assert len(scene.evictor.evicted) == 2

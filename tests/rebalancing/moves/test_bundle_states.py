@@ -139,7 +139,7 @@ def test_a_pod_goes_where_others_of_its_bundle_leave_only_when_they_have_settled
     assert play.stage(second) is MoveStage.OPENING
 
 
-def test_members_of_a_group_that_take_each_other_s_places_leave_at_once() -> None:
+def test_members_of_a_group_that_take_each_other_s_places_leave_together() -> None:
     """None of them runs again before all have left."""
     play = Play()
     one, two = a_move(1), a_move(2, source="good", target="bad")

@@ -139,7 +139,7 @@ def _is_awaited(here: BundleView, move: Move) -> bool:
 
 
 def _takes_room(here: BundleView, move: MoveState) -> bool:
-    """Whether the pod of a move is still there, such as while it terminates; one that is stuck is not awaited."""
+    """Whether the pod of a move is still there, such as while it terminates, and is not stuck."""
     pod = here.around.pod(move.pod_uid)
     return pod is not None and not pod.has_ended and here.now < move.leaves_until
 

@@ -118,8 +118,7 @@ class MoveMachine:
         return [self._open[key] for key in self._of_pod.get(pod, ())]
 
     def concerning(self, pod: PodUid) -> list[RecordKey]:
-        """Keys of the moves that want to know when a pod, by uid, is gone: the open ones of it, and others of
-        it in bundles that wait."""
+        """Keys of a pod's moves that are open or in a bundle that waits: it matters to them that it is gone."""
         waiting = (key for each in self._bundles.values() if each.parked for key in each.members)
         ended = [key for key in waiting if key in self._moves and self._moves[key].pod_uid == pod]
         return [*self._of_pod.get(pod, ()), *(key for key in ended if key not in self._open)]
@@ -265,9 +264,7 @@ class MoveMachine:
 
     # -- bundles -------------------------------------------------------------------------------------
 
-    def _look(
-        self, touched: Iterable[str], orders: list[Instruction], now: float
-    ) -> list[events.Event]:
+    def _look(self, touched: Iterable[str], orders: list[Instruction], now: float) -> list[events.Event]:
         """Review the bundles that were touched, and those that wait for other moves.
 
         One bundle's consequences are carried out before the next review: they may concern the same workload.
