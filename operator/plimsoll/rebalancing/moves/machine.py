@@ -118,7 +118,7 @@ class MoveMachine:
         return [self._open[key] for key in self._of_pod.get(pod, ())]
 
     def concerning(self, pod: PodUid) -> list[RecordKey]:
-        """Keys of a pod's moves that are open or in a bundle that waits: these are told that it is gone."""
+        """Keys of a pod's moves that are open or in a bundle that waits: it matters there that it is gone."""
         waiting = (key for each in self._bundles.values() if each.parked for key in each.members)
         ended = [key for key in waiting if key in self._moves and self._moves[key].pod_uid == pod]
         return [*self._of_pod.get(pod, ()), *(key for key in ended if key not in self._open)]
