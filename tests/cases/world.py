@@ -463,7 +463,7 @@ class World:
         return self._taint(node, [taint])
 
     async def avoid(self, node: str) -> WriteResult:
-        """The node gets our taint, which keeps no pod away."""
+        """The node gets our taint, by which no pod is refused."""
         return self._taint(node, [{"key": CONSOLIDATING, "effect": "PreferNoSchedule"}])
 
     async def reopen(self, node: str) -> WriteResult:

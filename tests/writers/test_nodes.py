@@ -51,7 +51,7 @@ async def test_a_node_to_be_avoided_gets_the_softer_taint(told: tuple[ToldServer
 
 
 async def test_a_closed_node_is_not_opened_a_little(told: tuple[ToldServer, Session]) -> None:
-    """What asks for it to be avoided has an older view of it."""
+    """The run that asks for it to be avoided has an older view of it."""
     server, session = told
     server.then(node(OTHER, OURS))
 
