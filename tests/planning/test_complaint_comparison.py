@@ -15,6 +15,7 @@ from plimsoll.framework.descheduling.strategy import StrategyKind
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.planning.complaint_comparison import ComplaintComparison, ProposedMove
+from plimsoll.planning.history import MoveHistory, MoveOutcome, PastMove
 from plimsoll.planning.limits import NO_CEILING, Ceiling, Limits
 from plimsoll.planning.moves import EvictionPlan, Move, PlanningContext, RebalancingConfig
 from plimsoll.planning.planners import make_plan
@@ -729,6 +730,25 @@ def test_a_node_with_a_pod_that_stays_is_not_emptied_and_may_be_filled() -> None
     cluster.place(cluster.templates.info(a_pod("bare", cpu="1", node="small", owner="")), "small")
 
     assert len(made_by(cluster, LOW, EMPTIES).moves) == 3
+
+
+@pytest.mark.parametrize("is_other", [False, True])
+def test_a_node_that_is_left_alone_as_it_was_filled_may_be_filled_further(is_other: bool) -> None:
+    """By a strategy that runs before, of another policy too, and when the move is judged again."""
+    cluster, moment = a_hot_and_a_small_node(), NOW.timestamp() - 7200
+    name, settled = "ConsolidateNodes", MoveOutcome.SETTLED
+    done = PastMove("p", name, "default/a", "ReplicaSet a", "gone", settled, moment, target="small")
+    around = replace(
+        AROUND,
+        memory=MoveHistory([done], NOW.timestamp()),
+        others={"other": another(EMPTIES)} if is_other else {},
+    )
+    policy = a_policy(LOW, *([] if is_other else [EMPTIES]), limits=UNLIMITED, evictor=ANY)
+
+    made = plan(policy, cluster, around)
+
+    assert len(made.moves) == 3
+    assert isinstance(revalidate(made.moves[0], policy, cluster, around), Move)
 
 
 def test_a_pod_that_goes_with_its_node_does_not_keep_it() -> None:

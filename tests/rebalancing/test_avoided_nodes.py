@@ -1,10 +1,11 @@
 """New pods prefer other nodes than those that are to be emptied later: marked, and no longer than that."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted
+from plimsoll.cluster.watch_events import NodeAdded, NodeDeleted, ObjectAdded, ObjectDeleted, PodDeleted
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.workload import Namespace
 from plimsoll.ports.writes import WriteOutcome, WriteResult
@@ -13,7 +14,7 @@ from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
 from rebalancing.maintenance.test_leaving_nodes import tomorrow
 from rebalancing.scene import a_policy
-from rebalancing.test_closed_nodes import EMPTYING, Consolidation
+from rebalancing.test_closed_nodes import EMPTYING, Consolidation, of
 
 #: A limit keeps all pods of the little used node.
 KEPT: dict[str, Any] = {**EMPTYING, "deletionCosts": True, "limits": {"perWorkload": 0}}
@@ -114,6 +115,53 @@ async def test_what_a_plan_would_empty_is_avoided(ends: str) -> None:
 
     last = "close" if ends == "may go" else "reopen"
     assert scene.closer.done == [("avoid", "idle"), (last, "idle")]
+
+
+async def test_a_node_that_is_made_again_under_its_name_is_not_avoided() -> None:
+    """The plan has seen the earlier one."""
+    scene = Consolidation()
+    async with scene.running(a_policy(**KEPT)):
+        await scene.run()
+        await looks(scene)
+        assert scene.closer.done == [("avoid", "idle")]
+        scene.tell(*(PodDeleted(of(app, "idle")) for app in ("api", "job")))
+        scene.tell(NodeDeleted(scene.present["idle"]))
+        scene.present["idle"] = a_node("idle", uid="another")
+        scene.tell(NodeAdded(scene.present["idle"]))
+        await looks(scene)
+
+    assert scene.closer.done == [("avoid", "idle")]
+
+
+async def test_a_mark_that_is_being_removed_does_not_open_a_node_that_is_closed() -> None:
+    """Both change the same taint: the removal, which was asked for first, ends first."""
+    scene = Consolidation()
+    scene.told("avoid", "idle")
+    removes, goes_on = scene.closer.reopen, asyncio.Event()
+
+    async def reopen(node: str) -> WriteResult:
+        await goes_on.wait()
+        return await removes(node)
+
+    scene.closer.reopen = reopen  # type: ignore[method-assign] # as slow as an API server
+    async with scene.running(a_policy()):
+        await looks(scene)
+        closing = asyncio.create_task(scene.wing.maintenances.closed.close("idle"))
+        await settled()
+        goes_on.set()
+        assert await closing
+
+    assert scene.closer.done == [("reopen", "idle"), ("close", "idle")]
+
+
+async def test_what_is_said_again_causes_no_look() -> None:
+    """It is said every few seconds, also where nothing is to be avoided; each look is at all nodes."""
+    scene = Consolidation()
+    closed = scene.wing.maintenances.closed
+    seen = closed._seen.count
+    for _ in range(2):
+        closed.avoid("plans", frozenset())
+    assert closed._seen.count == seen
 
 
 async def test_without_being_asked_a_plan_marks_no_node() -> None:

@@ -17,7 +17,7 @@ deleting records clears it.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 
@@ -227,18 +227,18 @@ class MoveHistory:
                 )
         return ""
 
-    def filled(self, strategy: str, born: Mapping[str, float]) -> dict[str, float]:
-        """When a strategy has last moved a pod to each node within the day, in seconds since the epoch.
+    def filled(self, strategies: Collection[str], born: Callable[[str], float]) -> dict[str, float]:
+        """When one of the strategies has last moved a pod to each node within the day, in seconds since 1970.
 
         Args:
-            strategy: Its name.
-            born: When each present node was created, likewise; younger than the move, it is another one.
+            strategies: Their names.
+            born: When a node was created, likewise; younger than the move, it is another one.
         """
         found: dict[str, float] = {}
         for (_, name), moves in self._made.items():
-            for move in moves if name == strategy else ():
-                is_there = move.fate is MoveOutcome.SETTLED and move.ended >= born.get(move.target, 0.0)
-                if move.target and is_there and self._now - move.ended < FILLED_S:
+            for move in moves if name in strategies else ():
+                is_recent = move.fate is MoveOutcome.SETTLED and self._now - move.ended < FILLED_S
+                if move.target and is_recent and move.ended >= born(move.target):
                     found[move.target] = max(found.get(move.target, 0.0), move.ended)
         return found
 

@@ -338,7 +338,8 @@ class EvictionPlan(Struct, frozen=True):
         load: The load of the policy's nodes before the moves, if strategies move pods by load.
         hot: The nodes that these strategies found over-used, sorted.
         unwanted: Uids of pods that should go first where their owners shrink; only if the policy asks.
-        later: Names of nodes that would be emptied but for a limit or a budget; only if the policy asks.
+        later: Names and uids of nodes that would be emptied but for a limit or a budget; only if the policy
+            asks.
     """
 
     moves: tuple[Move, ...]
@@ -352,7 +353,7 @@ class EvictionPlan(Struct, frozen=True):
     load: LoadSummary | None = None
     hot: tuple[str, ...] = ()
     unwanted: tuple[str, ...] = ()
-    later: frozenset[str] = frozenset()
+    later: frozenset[tuple[str, str]] = frozenset()
 
     def held(self, hold: Refusal | None) -> "EvictionPlan":
         """The plan without moves: all are refused by the hold, if there is one."""

@@ -2,7 +2,7 @@
 
 A ReplicaSet that shrinks deletes the pods of the least ``controller.kubernetes.io/pod-deletion-cost`` first,
 and a pod that it deletes need not be moved: that saves a restart (docs/adr/0064). So does a pod of a rollout
-that does not come to a node that is to be emptied (docs/adr/0069).
+that does not come to a node that is to be emptied (docs/adr/0068).
 """
 
 from collections.abc import Iterable, Iterator
@@ -49,8 +49,10 @@ def unwanted(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: Cluste
     return tuple(found)[:MOST]
 
 
-def emptied_later(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: Cluster) -> frozenset[str]:
-    """Names of nodes that the plan empties, and of the first that it would empty but for a limit or a budget.
+def emptied_later(
+    plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: Cluster
+) -> frozenset[tuple[str, str]]:
+    """Nodes that the plan empties, and the first that it would empty but for a limit or a budget: name, uid.
 
     The first alone: the next ones are places for its pods.
     """
@@ -61,7 +63,7 @@ def emptied_later(plan: EvictionPlan, rebalancing: RebalancingConfig, cluster: C
     first = next((cluster.nodes[row].name for row in rows if row is not None), None)
     if first is not None and all(each.target != first for each in plan.moves):
         sources.add(first)
-    return frozenset(sources)
+    return frozenset((name, cluster.nodes[cluster.rows[name]].uid) for name in sources)
 
 
 def _emptying(rebalancing: RebalancingConfig) -> frozenset[str]:

@@ -9,6 +9,7 @@ fails. All state is in the records and in the node, so a new process opens nodes
 closed.
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -59,6 +60,7 @@ class ClosedNodes:
     observer: Observer
     kept: frozenset[str] = frozenset()  #: nodes of NodeMaintenances, closed for as long as these exist
     _seen: Signal = field(default_factory=Signal, init=False)
+    _writing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _working: set[str] = field(default_factory=set, init=False)  #: nodes whose bundle is being carried out
     #: nodes that are to be emptied later, by who says so
     _avoided: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
@@ -67,7 +69,8 @@ class ClosedNodes:
     async def close(self, node: str) -> bool:
         """Close a node before its pods leave; returns whether the scheduler sees it closed."""
         self._working.add(node)
-        answer = await self.closer.close(node)
+        async with self._writing:  # else a removal that is under way could end after it
+            answer = await self.closer.close(node)
         if answer.is_done:
             shown = self.cache.nodes_changed.until(lambda: self._is_closed(node))
             await first_of(shown, self.clock.sleep(SEEN_S))
@@ -85,8 +88,9 @@ class ClosedNodes:
 
     def avoid(self, who: str, nodes: frozenset[str]) -> None:
         """Have new pods prefer other nodes than these; what the same one has said before is over."""
-        self._avoided[who] = nodes
-        self._seen.notify()
+        if nodes != self._avoided.get(who, frozenset()):
+            self._avoided[who] = nodes
+            self._seen.notify()
 
     async def reopen(self, node: str) -> None:
         """Open a node to new pods."""
@@ -125,13 +129,17 @@ class ClosedNodes:
             if node.name in self._working:
                 continue
             if is_closed(node):
-                if not self._is_wanted(node):
-                    await self.reopen(node.name)
-            elif not any(node.name in names for names in self._avoided.values()):
-                if is_avoided(node):
-                    await self.reopen(node.name)
-            elif not is_avoided(node):
-                await self._have_avoided(node.name)
+                is_over = not self._is_wanted(node)
+            elif any(node.name in names for names in self._avoided.values()):
+                is_over = False
+                if not is_avoided(node):
+                    await self._have_avoided(node.name)
+            else:
+                is_over = is_avoided(node)
+            if is_over:
+                async with self._writing:
+                    if node.name not in self._working:
+                        await self.reopen(node.name)
 
     async def _have_avoided(self, node: str) -> None:
         now = self.clock.monotonic()

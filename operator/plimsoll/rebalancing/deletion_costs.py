@@ -64,7 +64,7 @@ class DeletionCosts:
         """Take away what nothing asks for, then write what is asked for; at most ``MOST_WRITES``."""
         asking = [] if self.is_stopped() else sorted(filter(self._asks, self.policies))
         plans = {name: self.plan_of(name) for name in asking}
-        self.avoid(frozenset(node for plan in plans.values() if plan for node in plan.later))
+        self.avoid(frozenset(name for plan in plans.values() if plan for name in self._present(plan)))
         if self._is_clean and not asking:
             return
         pods = (each.pod for each in self.cluster.pods.values())
@@ -84,6 +84,12 @@ class DeletionCosts:
             if standing is not None and self._is_free(standing.pod) and self._may_write(uid):
                 writes += 1
                 await self._write(standing.pod, policy)
+
+    def _present(self, plan: EvictionPlan) -> list[str]:
+        """Names of the nodes that the plan would empty; one that was made again under its name is another."""
+        nodes = self.cluster.nodes
+        rows = ((self.cluster.rows.get(name), name, uid) for name, uid in plan.later)
+        return [name for row, name, uid in rows if row is not None and nodes[row].uid == uid]
 
     def _asks(self, name: str) -> bool:
         spec = self.policies[name].spec.rebalancing

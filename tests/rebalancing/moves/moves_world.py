@@ -174,6 +174,7 @@ class Play:
                         due=mode is not Mode.APPROVE,
                         empties=empties,
                         beneficiaries=beneficiaries_of(moves[0]),
+                        whole=bool(moves[0].whole),
                     )
                 )
             )

@@ -139,6 +139,24 @@ def test_a_pod_goes_where_others_of_its_bundle_leave_only_when_they_have_settled
     assert play.stage(second) is MoveStage.OPENING
 
 
+def test_members_of_a_group_that_take_each_other_s_places_leave_together() -> None:
+    """None of them runs again before all have left."""
+    play = Play()
+    one, two = a_move(1), a_move(2, source="good", target="bad")
+    moves = together(one, two, whole=frozenset({one.pod.uid, two.pod.uid}))
+    first, second = play.plan(*moves)
+    for key, move in ((first, moves[0]), (second, moves[1])):
+        play.tell(
+            events.RecordAnswered(key, Phase.PLANNED, DONE),
+            events.Revalidated(key, move, EvictionMethod.EVICT),
+            events.RecordAnswered(key, Phase.EVICTING, DONE),
+        )
+
+    play.tell(events.EvictionAnswered(first, DONE))
+
+    assert [each.key for each in ordered(play, Evict)] == [first, second]
+
+
 def test_a_move_that_ends_badly_ends_what_is_left_of_its_bundle() -> None:
     """No further pod is moved for a plan that has not worked."""
     play = Play()

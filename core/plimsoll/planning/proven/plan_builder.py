@@ -171,6 +171,9 @@ class PlanBuilder:
         for waiting in self.context.unplaced.pending():
             shapes.add(waiting, -1)  # admitted as well, though it has no place yet
         self.traits = StrategyTraits.of(rebalancing.strategies)
+        others = (StrategyTraits.of(each.strategies) for each in planning_context.others.values())
+        saving = self.traits.saving.union(*(each.saving for each in others))
+        self.context.filled = planning_context.memory.filled(saving, self._born) if saving else {}
         self.compares_complaints = rebalancing.planner is Planner.PROVEN
         guided = (rebalancing.goal.objective.value,) if rebalancing.planner is Planner.OPTIMAL else ()
         self.load = LoadLines(
@@ -195,6 +198,12 @@ class PlanBuilder:
             planning_context.recent,
             planning_context.hourly,
         )
+
+    def _born(self, node: str) -> float:
+        """When a node was created, in seconds since the epoch; 0 if that is not known."""
+        row = self.fork.rows.get(node)
+        created = None if row is None else self.fork.nodes[row].metadata.creation_timestamp
+        return 0.0 if created is None else created.timestamp()
 
     @cached_property
     def complaints(self) -> ComplaintComparison:

@@ -45,12 +45,9 @@ def plan(
             if strategy.kind is not kind:
                 continue
             name = strategy.name
-            if name in plan.traits.saving:
-                born = _born(plan)
-                if said := planning_context.memory.left_behind(name, born):
-                    remarks.append((name, said))
-                    continue
-                plan.context.filled = planning_context.memory.filled(name, born)
+            if said := _left_behind(plan, name):
+                remarks.append((name, said))
+                continue
             try:
                 judge_strategy(plan, strategy)
                 if repair and plan.compares_complaints and isinstance(strategy, MendsSpread):
@@ -71,10 +68,13 @@ def plan(
     )
 
 
-def _born(plan: PlanBuilder) -> dict[str, float]:
-    """When each node was created, in seconds since the epoch."""
+def _left_behind(plan: PlanBuilder, strategy: str) -> str:
+    """Why a strategy that empties nodes by itself empties no more of them, "" if it may."""
+    if strategy not in plan.traits.saving:
+        return ""
     nodes = [each.metadata for each in plan.fork.nodes]
-    return {each.name: each.creation_timestamp.timestamp() for each in nodes if each.creation_timestamp}
+    born = {each.name: each.creation_timestamp.timestamp() for each in nodes if each.creation_timestamp}
+    return plan.planning_context.memory.left_behind(strategy, born)
 
 
 def _unreadable_costs(plan: PlanBuilder) -> list[tuple[str, str]]:

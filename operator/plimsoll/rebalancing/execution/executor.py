@@ -189,9 +189,9 @@ def _departures(machine: MoveMachine, event: WatchEvent) -> list[events.Event]:
     """Whether a moved pod is terminating or gone, or says that its eviction is in progress."""
     match event:
         case PodDeleted(pod):
-            return [events.PodGone(state.key) for state in machine.of_pod(PodUid(pod.uid))]
+            return [events.PodGone(key) for key in machine.concerning(PodUid(pod.uid))]
         case PodUpdated(_, pod) if pod.is_terminal:
-            return [events.PodGone(state.key, deleted=False) for state in machine.of_pod(PodUid(pod.uid))]
+            return [events.PodGone(key, deleted=False) for key in machine.concerning(PodUid(pod.uid))]
         case PodUpdated(_, pod) if pod.is_terminating:
             return [events.PodTerminating(state.key) for state in machine.of_pod(PodUid(pod.uid))]
         case PodUpdated(old, pod):

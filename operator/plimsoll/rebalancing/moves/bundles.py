@@ -59,6 +59,7 @@ class BundleView(Struct, frozen=True):
     ]  #: all moves by key; moves without a record are dropped when they end
     around: Surroundings
     in_flight: Callable[[str], int]  #: number of moves before their replacement, by workload key
+    now: float  #: in monotonic seconds
 
     @property
     def left(self) -> list[RecordKey]:
@@ -124,12 +125,23 @@ def _next(here: BundleView, left: Sequence[RecordKey]) -> MoveState | None:
 
 
 def _is_awaited(here: BundleView, move: Move) -> bool:
-    """Whether a move is under way that it waits for: of its workload, or of its bundle off its target."""
+    """Whether a move is under way that it waits for: of its workload, or of its bundle off its target.
+
+    A group that leaves whole waits for none of its own: no member may run again before all have left.
+    """
     if move.waits and here.in_flight(move.workload.key):
         return True
     members = (here.moves[key] for key in here.state.members if key in here.moves)
-    leaving = [each for each in members if each.begun and each.spec.from_node == move.target]
-    return any(each.stage is not MoveStage.CLOSED or here.around.pod(each.pod_uid) for each in leaving)
+    leaving = (each for each in members if each.begun and each.spec.from_node == move.target)
+    return not here.state.whole and any(
+        each.stage is not MoveStage.CLOSED or _takes_room(here, each) for each in leaving
+    )
+
+
+def _takes_room(here: BundleView, move: MoveState) -> bool:
+    """Whether the pod of a move is still there, such as while it terminates, and is not stuck."""
+    pod = here.around.pod(move.pod_uid)
+    return pod is not None and not pod.has_ended and here.now < move.leaves_until
 
 
 def _has_failed(here: BundleView) -> bool:

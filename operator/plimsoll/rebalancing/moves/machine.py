@@ -74,9 +74,8 @@ class MoveMachine:
         self._open: dict[RecordKey, MoveState] = {}
         self._of_pod: defaultdict[PodUid, set[RecordKey]] = defaultdict(set)  #: keys of open moves by pod uid
         self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
-        self._emptying: Counter[str] = (
-            Counter()
-        )  #: open moves, proposals apart, that empty their node, by node
+        #: open moves, proposals apart, that empty their node, by node
+        self._emptying: Counter[str] = Counter()
         self._next: dict[RecordKey, MoveState] = {}  #: open moves that are opened or checked, by key
         self._unrecorded: set[RecordKey] = set()  #: keys of open moves whose records were deleted
         self._bundles: dict[BundleKey, BundleState] = {}
@@ -118,6 +117,12 @@ class MoveMachine:
         """The open moves of a pod, by uid."""
         return [self._open[key] for key in self._of_pod.get(pod, ())]
 
+    def concerning(self, pod: PodUid) -> list[RecordKey]:
+        """Keys of a pod's moves that are open or in a bundle that waits: it matters there that it is gone."""
+        waiting = (key for each in self._bundles.values() if each.parked for key in each.members)
+        ended = [key for key in waiting if key in self._moves and self._moves[key].pod_uid == pod]
+        return [*self._of_pod.get(pod, ()), *(key for key in ended if key not in self._open)]
+
     def is_quiet(self, bundle: BundleKey) -> bool:
         """Whether a bundle is over, or its next move waits for another move of the workload."""
         state = self._bundles.get(bundle)
@@ -147,7 +152,7 @@ class MoveMachine:
                 if key in self._moves:
                     touched.add(self._moves[key].bundle)
             if not left:
-                left += self._look(touched, orders)
+                left += self._look(touched, orders, now)
         return tuple(orders)
 
     def _touched(self, event: events.Event) -> set[str]:
@@ -259,7 +264,7 @@ class MoveMachine:
 
     # -- bundles -------------------------------------------------------------------------------------
 
-    def _look(self, touched: Iterable[str], orders: list[Instruction]) -> list[events.Event]:
+    def _look(self, touched: Iterable[str], orders: list[Instruction], now: float) -> list[events.Event]:
         """Review the bundles that were touched, and those that wait for other moves.
 
         One bundle's consequences are carried out before the next review: they may concern the same workload.
@@ -267,7 +272,7 @@ class MoveMachine:
         found = [key for key, bundle in self._bundles.items() if bundle.parked or key in touched]
         flights = self._about_to_fly()
         for key in found:
-            view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights)
+            view = bundles.BundleView(self._bundles[key], self._moves, self._around, flights, now)
             seen = bundles.look(view)
             if seen.bundle is None:
                 del self._bundles[key]

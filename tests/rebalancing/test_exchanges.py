@@ -1,0 +1,254 @@
+"""Exchanges at work: small pods leave a cool node, and then a large pod of a hot node takes their place."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from plimsoll.cluster.watch_events import (
+    NodeAdded,
+    NodeDeleted,
+    ObjectAdded,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.ports.usage import UsageReading
+from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.moves.outcomes import PATIENCE_S, STUCK_S
+from plimsoll.testing.builders import a_node, a_pod
+from plimsoll.testing.fakes import FakeEvictor, FakeRecords, settled
+from rebalancing.moves.test_approving import annotate
+from rebalancing.scene import Scene, a_policy, status_of
+from rebalancing.test_load_records import MIB, MILLI
+
+#: Thousandths of a core that each pod uses of the four of its node, by node.
+USED = {
+    "hot": {"large-1": 1_800, "large-2": 1_800},
+    "cool": {"small-1": 80, "small-2": 80},
+    "mid": {"other-1": 1_500},
+}
+ARGS = {
+    "thresholds": {"cpu": 40},
+    "targetThresholds": {"cpu": 60},
+    "metricsUtilization": {"source": "KubernetesMetrics"},
+}
+DONE, BLOCKED = WriteResult(WriteOutcome.DONE), WriteResult(WriteOutcome.BLOCKED, "no", "default/large")
+
+
+def of(name: str, node: str = "", **metadata: Any) -> Pod:
+    """A pod that requests half of a node's memory, and has run since before anything was read."""
+    pod = a_pod(
+        name,
+        owner=f"ReplicaSet/{name.partition('-')[0]}",
+        cpu="100m",
+        memory="8Gi",
+        node=node,
+        status=status_of(node),
+        metadata={"creationTimestamp": "2025-12-31T00:00:00Z", **metadata},
+    )
+    status = msgspec.structs.replace(pod.status, start_time=datetime(1970, 1, 1, tzinfo=UTC))
+    return msgspec.structs.replace(pod, status=status)
+
+
+class Exchange(Scene):
+    """By requests the cool node is full; no large pod fits elsewhere."""
+
+    def __init__(self, *documents: Any, evictor: Any = None, gone: tuple[str, ...] = ()) -> None:
+        super().__init__(*documents, evictor=evictor, places_by_load=True)
+        self.tell(NodeDeleted(a_node("bad")), NodeDeleted(a_node("good")))
+        for node, pods in USED.items():
+            self.tell(NodeAdded(a_node(node, cpu="4", memory="16Gi")))
+            self.tell(*(PodAdded(of(name, node)) for name in pods if name not in gone))
+
+    async def measured(self) -> None:
+        """Six minutes pass; everything is read every fifteen seconds."""
+        for _ in range(24):
+            now = self.clock.now()
+            self.meter.node_readings = [
+                UsageReading(node, {"cpu": sum(pods.values()) * MILLI, "memory": 100 * MIB}, now)
+                for node, pods in USED.items()
+            ]
+            self.meter.pod_readings = [
+                UsageReading(f"default/{name}", {"cpu": use * MILLI, "memory": 100 * MIB}, now)
+                for pods in USED.values()
+                for name, use in pods.items()
+            ]
+            await self.clock.advance(15)
+            await settled()
+
+    async def replaced(self) -> Pod:
+        """The small pod terminates, and its replacement is ready; the pod."""
+        (name,) = self.evictor.evicted
+        old = of(name, "cool")
+        self.leaving(old)
+        late = "2026-06-01T00:00:00Z"
+        waiting, there = of("small-3", creationTimestamp=late), of("small-3", "mid", creationTimestamp=late)
+        self.tell(PodAdded(waiting), PodUpdated(waiting, there))
+        await settled()
+        return old
+
+    @property
+    def ends(self) -> dict[str, tuple[str, str]]:
+        """The phase and reason of each record, by pod."""
+        return {
+            each["spec"]["pod"]["name"].partition("-")[0]: (each["status"]["phase"], each["status"]["reason"])
+            for each in self.records.documents.values()
+        }
+
+
+def policy(mode: str = "Enforce", **more: Any) -> Any:
+    more = {"evictor": {"minReplicas": 0}, **more}
+    return a_policy(
+        mode,
+        strategies=[{"name": "LowNodeUtilization", "args": ARGS}],
+        metricsProviders=[{"source": "KubernetesMetrics"}],
+        **more,
+    )
+
+
+async def begun(scene: Exchange, mode: str = "Enforce") -> None:
+    """A run has begun an exchange; the large pod waits."""
+    await scene.measured()
+    await scene.run()
+    if mode == "Approve":
+        assert scene.evictor.evicted == []
+        for key in list(scene.keeper.known):
+            annotate(scene, "true", key)
+        await scene.clock.advance(1)
+        await settled()
+    assert [name.partition("-")[0] for name in scene.evictor.evicted] == ["small"]
+
+
+@pytest.mark.parametrize("mode", ["Enforce", "Approve"])
+async def test_the_large_pod_leaves_as_soon_as_the_small_one_is_gone(mode: str) -> None:
+    """Nothing else has to happen in the cluster for it, whatever was ready first."""
+    scene = Exchange()
+    async with scene.running(policy(mode)):
+        await begun(scene, mode)
+        old = await scene.replaced()
+        terminating = len(scene.evictor.evicted)
+        scene.tell(PodDeleted(old))
+        await settled()
+
+    assert terminating == 1
+    assert [name.partition("-")[0] for name in scene.evictor.evicted] == ["small", "large"]
+
+
+async def test_a_pod_that_has_ended_is_not_waited_for() -> None:
+    """Its object may stay, but it takes no room."""
+    scene = Exchange()
+    async with scene.running(policy()):
+        await begun(scene)
+        old = await scene.replaced()
+        ended = msgspec.structs.replace(old.status, phase="Succeeded")
+        scene.tell(PodUpdated(old, msgspec.structs.replace(old, status=ended)))
+        await settled()
+
+    assert len(scene.evictor.evicted) == 2
+
+
+async def test_a_small_pod_that_is_stuck_is_not_waited_for_without_end() -> None:
+    """A finalizer keeps it: after an hour the large pod's move is given up, and its record says why."""
+    scene = Exchange()
+    async with scene.running(policy()):
+        await begun(scene)
+        await scene.replaced()
+        await scene.clock.advance(STUCK_S)
+        await scene.measured()
+        await scene.run()
+        assert not scene.wing.executor.machine.bundles
+
+    assert len(scene.evictor.evicted) == 1
+    assert scene.ends["large"] == ("Cancelled", "NotFeasible")
+
+
+async def test_a_large_pod_whose_room_is_taken_stays_and_its_record_says_so() -> None:
+    """Nothing is reserved for it while the small one leaves."""
+    scene = Exchange()
+    async with scene.running(policy()):
+        await begun(scene)
+        old = await scene.replaced()
+        scene.tell(PodDeleted(old), PodAdded(of("thief-1", "cool")))
+        await settled()
+        assert not scene.wing.executor.machine.bundles
+
+    assert len(scene.evictor.evicted) == 1
+    assert scene.ends["small"][0] == "Settled"
+    assert scene.ends["large"] == ("Cancelled", "NotFeasible")
+    assert not any(scene.nominator.by_node.values())
+
+
+async def test_a_budget_of_the_large_pod_ends_the_exchange() -> None:
+    scene = Exchange(evictor=FakeEvictor(DONE, BLOCKED))
+    async with scene.running(policy()):
+        await begun(scene)
+        old = await scene.replaced()
+        scene.tell(PodDeleted(old))
+        await settled()
+        assert not scene.wing.executor.machine.bundles
+
+    assert scene.ends["large"] == ("Blocked", "PodDisruptionBudget")
+    assert not any(scene.nominator.by_node.values())
+
+
+async def test_without_a_replacement_of_the_small_pod_the_large_one_stays() -> None:
+    """The exchange ends with the small pod's move."""
+    scene = Exchange()
+    async with scene.running(policy()):
+        await begun(scene)
+        scene.tell(PodDeleted(of(scene.evictor.evicted[0], "cool")))
+        await scene.clock.advance(PATIENCE_S + 1)
+        await settled()
+        assert not scene.wing.executor.machine.bundles
+
+    assert len(scene.evictor.evicted) == 1
+    assert scene.ends["small"][0] == "Failed"
+    assert "large" not in scene.ends
+
+
+async def test_after_a_change_of_leaders_the_large_pod_stays() -> None:
+    """The new one follows the small pod to its place, and decides afresh about the large one."""
+    scene = Exchange()
+    async with scene.running(policy()):
+        await begun(scene)
+    name = scene.evictor.evicted[0]
+    later = Exchange(FakeRecords(*scene.records.documents.values()), gone=(name,))
+    async with later.running(policy()):
+        await later.clock.advance(1)
+        waiting = of("small-3", creationTimestamp="2026-06-01T00:00:00Z")
+        later.tell(PodAdded(waiting), PodUpdated(waiting, of("small-3", "mid")))
+        await settled()
+        assert not later.wing.executor.machine.bundles
+
+    assert later.evictor.evicted == []
+    assert later.ends == {"small": ("Settled", later.ends["small"][1])}
+
+
+async def test_a_dry_run_evicts_neither() -> None:
+    scene = Exchange()
+    async with scene.running(policy("DryRun")):
+        await scene.measured()
+        await scene.run()
+
+    assert scene.evictor.evicted == []
+    assert sorted(scene.ends) == ["large", "small"]
+
+
+async def test_a_member_of_a_group_makes_no_room() -> None:
+    """It would break its group."""
+    scene = Exchange()
+    for name in ("small-1", "small-2"):
+        group = {"plimsoll.dev/pod-group": "train", "plimsoll.dev/pod-group-min-member": "2"}
+        scene.tell(PodUpdated(of(name, "cool"), of(name, "cool", labels=group)))
+    spec = {"metadata": {"name": "train", "namespace": "default"}, "spec": {"minMember": 2}}
+    scene.tell(ObjectAdded(convert(PodGroup, spec)))
+    async with scene.running(policy()):
+        await scene.measured()
+        await scene.run()
+
+    assert scene.evictor.evicted == []
