@@ -86,7 +86,7 @@ def test_the_level_after_moves_is_the_sum_of_what_the_pods_use_where_they_are(wa
     world, encoding = encoded("SmallestSpread", 1.0)
     names = list(encoding.nodes)
     level = {name: [float(each) for each in encoding.used[at][:2]] for at, name in enumerate(names)}
-    moves = []
+    moves: list[Any] = []
     for (pod, row), way in zip(world.cluster.placed(), ways, strict=False):
         source, target = world.cluster.nodes[row].name, ["n3", "n2", "n0", "", "elsewhere"][way]
         moves.append(SimpleNamespace(pod=pod, source=source if way != 1 else "gone", target=target))

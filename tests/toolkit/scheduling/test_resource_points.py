@@ -1,5 +1,7 @@
 """The points of a shape, against upstream's whole numbers."""
 
+from itertools import pairwise
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,7 +19,7 @@ def test_between_two_points_the_line_is_followed_in_whole_numbers(points: dict[i
     found = interpolated(shape).tolist()
 
     assert [found[max(0, shape[0][0] - 1)], found[min(100, shape[-1][0] + 1)]] == [shape[0][1], shape[-1][1]]
-    for (x, y), (end, last) in zip(shape, shape[1:], strict=False):
+    for (x, y), (end, last) in pairwise(shape):
         for u in range(x, end + 1):
             steps = abs(last - y) * (u - x) // (end - x)
             assert found[u] == (y + steps if last > y else y - steps)
