@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +22,7 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.explain_node import _plans, node_view
 from plimsoll.cli.views.explain_pod import room_lines
 from plimsoll.commands.errors import sentence
+from plimsoll.commands.parameters import Argument, parameters_of
 from plimsoll.inspection.explanations.node import NodePolicyView
 from plimsoll.kube.session.errors import Conflict, NotFound
 from plimsoll.preflight.findings import Unread
@@ -221,3 +222,13 @@ def test_an_operator_that_was_not_found_may_be_hidden(leases: Any, installed: An
     is_hidden = UNREAD in (leases, installed)
     why = "leases and Deployments could not be read" if is_hidden else "no operator was found"
     assert finding.message == f"not checked: its ServiceAccount is not known, because {why}"
+
+
+def test_the_parameters_of_a_function_whose_annotations_are_texts_are_read() -> None:
+    """As in a package's module that postpones them."""
+
+    def run(name: Annotated[str, Argument(help="A name.")]) -> None:
+        """Run."""
+
+    assert run.__annotations__["name"].startswith("Annotated[")
+    assert [each.name for each in parameters_of(run)] == ["name"]

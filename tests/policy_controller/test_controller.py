@@ -391,6 +391,25 @@ async def test_policies_go_with_their_definition() -> None:
     assert scene.served == {}
 
 
+@pytest.mark.parametrize("between", [DONE, WriteResult(WriteOutcome.UNKNOWN, "none")], ids=["list", "none"])
+async def test_answers_without_the_resource_that_do_not_follow_each_other_delete_nothing(
+    between: WriteResult,
+) -> None:
+    """The first answer, and one after a list or after none, however often."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    answers = [WriteResult(WriteOutcome.GONE, "404 page not found"), between]
+
+    async with scene.reconciling():
+        for turn in range(6):
+            scene.answer = answers[turn % 2]
+            scene.exists = [a_policy()] if scene.answer is DONE else []
+            await settled()
+            await scene.clock.advance(EVERY_S)
+            await settled()
+            assert (turn, set(scene.served)) == (turn, {"plimsoll"})
+
+
 async def test_a_policy_made_while_the_list_was_on_its_way_stays() -> None:
     """Events that come after the list was requested are newer than the list."""
     scene = Scene()
