@@ -332,6 +332,24 @@ async def test_a_status_that_comes_while_this_process_begins_is_of_a_leader() ->
     assert await scene.policies.were_served(scene)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "failures"),
+    [(WriteOutcome.FENCED, set()), (WriteOutcome.REFUSED, {("status of policy one", "no")})],
+)
+async def test_a_status_that_the_server_refuses_is_a_failure(verdict: WriteOutcome, failures: Any) -> None:
+    """One that a former leader does not send is none."""
+    scene = Scene()
+
+    async def answered(name: str, status: object) -> WriteResult:
+        return WriteResult(verdict, "no")
+
+    scene.statuses.write_status = answered
+
+    await scene.policies.set(a_policy())
+
+    assert set(scene.observer.failures) == failures
+
+
 async def test_a_policy_made_again_is_another_one() -> None:
     """Its status is written into the new object, its age is the new one's."""
     scene = Scene()
