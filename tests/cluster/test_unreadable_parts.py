@@ -35,7 +35,7 @@ def some(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
 def test_without_a_part_of_its_spec_only_a_pod_on_a_node_counts(
     kind: type, node: str, bad: tuple[str, ...]
 ) -> None:
-    """However many parts of the status are missing beside it; each is named."""
+    """However many parts of the status are missing in addition; each is named."""
     document: dict[str, Any] = {"metadata": {"name": "a", "uid": "u"}, "spec": {}, "status": {}}
     if node:
         document["spec"]["nodeName"] = node

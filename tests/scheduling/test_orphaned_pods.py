@@ -62,7 +62,7 @@ async def test_a_typo_is_reported_once_on_the_pod_and_on_the_policy() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-async def test_a_pod_that_comes_back_is_told_again(times: int) -> None:
+async def test_a_pod_that_comes_back_has_its_event_again(times: int) -> None:
     """Whatever was known of it goes with it; in between it has no second event."""
     desk = Desk()
     for turn in range(1, times + 1):

@@ -1,4 +1,4 @@
-"""A plan whose moves are taken back is unchanged: places, measured use by node, and what is refused."""
+"""A plan whose moves are taken back is unchanged: places, measured use by node, and refusals."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ LOW = ("LowNodeUtilization", {"thresholds": {"cpu": 30}, "targetThresholds": {"c
 @settings(max_examples=20)
 @given(steps=st.lists(st.integers(0, 3), min_size=1, max_size=8), use=st.integers(3, 7))
 @example(steps=[0, 0, 1, 1], use=6)
-def test_what_crowds_a_node_is_asked_anew_after_each_move_and_each_undoing(
+def test_what_crowds_a_node_is_asked_again_after_each_move_and_each_undoing(
     steps: list[int], use: int
 ) -> None:
     """Pods leave the target or come back; others like it are refused there by its use of now."""
