@@ -337,7 +337,7 @@ async def test_a_status_that_comes_while_this_process_begins_is_of_a_leader() ->
     [(WriteOutcome.FENCED, set()), (WriteOutcome.REFUSED, {("status of policy one", "no")})],
 )
 async def test_a_status_that_the_server_refuses_is_a_failure(verdict: WriteOutcome, failures: Any) -> None:
-    """One that a former leader does not send is none."""
+    """Unlike one that a former leader does not send."""
     scene = Scene()
 
     async def answered(name: str, status: object) -> WriteResult:

@@ -213,7 +213,7 @@ def test_a_move_by_surge_was_sent_when_its_eviction_was() -> None:
 @given(st.lists(st.sampled_from(["Failed", "Evicting", "Evicted", "Cancelled"]), max_size=5))
 @example(["Failed", "Evicting"])
 def test_the_moves_under_way_are_those_among_any_others(phases: list[str]) -> None:
-    """In the order of their records; those that ended without a replacement are none."""
+    """In the order of their records; those that ended without a replacement do not count."""
     records = [a_record(phase, fromNode=f"n{at}") for at, phase in enumerate(phases)]
 
     found = [each.nodes for each in sent_moves(records)]
