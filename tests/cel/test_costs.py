@@ -19,6 +19,7 @@ TEN = "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]"
         ("1 in [1, 2, 3]", 3),  # the list's size; a constant list is free
         ("'abcdefghijk' + 'x' == 'y'", 2 + 1),  # 12 characters; one is compared
         ("[1, 2].all(x, x > 0)", 2 * (1 + 2 + 1 + 2) + 1),  # turn, condition, accumulator, comparison; result
+        ("[1, 2, 3, 4].all(x, x > 1)", (1 + 2 + 1 + 2) + (1 + 2) + 1),  # ends at the second turn's condition
         ("[device.driver].size() == 1", 10 + 2 + 1 + 1),
         # A search of 1 and a walk of 1, the parts as a list that is built, and its size; the comparison.
         ("'a,b,c'.split(',').size() == 3", SPLIT + 3),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Annotated, Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 
 from inspection.explanations.test_pod import balancing, drifted, node
 from plimsoll.answers.operator_memory import RoomMemory
+from plimsoll.check.checks import judged_review
+from plimsoll.check.review import Review
 from plimsoll.cli import progress
 from plimsoll.cli.callers.proposal_answers import ProposalError, Question, answer
 from plimsoll.cli.manifests import _check_shape
@@ -18,8 +22,12 @@ from plimsoll.cli.tables import Column, Table
 from plimsoll.cli.views.explain_node import _plans, node_view
 from plimsoll.cli.views.explain_pod import room_lines
 from plimsoll.commands.errors import sentence
+from plimsoll.commands.parameters import Argument, parameters_of
 from plimsoll.inspection.explanations.node import NodePolicyView
-from plimsoll.kube.session.errors import Conflict
+from plimsoll.kube.session.errors import Conflict, NotFound
+from plimsoll.preflight.findings import Unread
+
+UNREAD = Unread(("get", "", "x"), "", 403, "no")  # type: ignore[arg-type] # only that it is there counts
 
 
 class Problem:
@@ -164,3 +172,63 @@ async def test_what_was_approved_before_a_conflict_is_said() -> None:
         ProposalError, match=f"^eviction.plimsoll.dev/web-2 has changed since it was read; {done}; "
     ):
         await answer(session, Question("shop"), approved=True)
+
+
+class Gone(Contested):
+    """The second proposal changes, and is then as told: decided, still waiting, or gone."""
+
+    def __init__(self, later: Mapping[str, Any] | None) -> None:
+        self._later = later
+
+    async def object(self, method: str, path: str) -> dict[str, Any]:
+        if not path.endswith("web-2"):
+            return await super().object(method, path)
+        if self._later is None:
+            raise NotFound(f"GET {path}", 404)
+        return {**self.records[1], **self._later}
+
+
+@pytest.mark.parametrize("named", [(), ("web-1", "web-2")], ids=["all", "named"])
+@pytest.mark.parametrize(
+    ("later", "waits"),
+    [
+        (None, False),
+        ({"status": {"phase": "Failed"}}, False),
+        ({}, True),
+    ],
+    ids=["gone", "ended", "waits"],
+)
+async def test_a_proposal_that_ended_meanwhile_needs_no_rejection_unless_it_was_named(
+    later: Mapping[str, Any] | None, waits: bool, named: tuple[str, ...]
+) -> None:
+    """Of all that wait, what no longer does is passed over."""
+    session: Any = Gone(later)
+    asked = answer(session, Question("shop", named), approved=False)
+    if waits or named:
+        with pytest.raises((ProposalError, NotFound)):
+            await asked
+    else:
+        assert await asked == ["eviction.plimsoll.dev/web-1 rejected"]
+
+
+@pytest.mark.parametrize("leases", [{}, UNREAD], ids=["read", "not read"])
+@pytest.mark.parametrize("installed", [(), UNREAD], ids=["read", "not read"])
+def test_an_operator_that_was_not_found_may_be_hidden(leases: Any, installed: Any) -> None:
+    """By either of the two reads that fails."""
+    survey: Any = SimpleNamespace(leases=leases, installed=installed)
+
+    (finding,) = judged_review(survey, Review())
+
+    is_hidden = UNREAD in (leases, installed)
+    why = "leases and Deployments could not be read" if is_hidden else "no operator was found"
+    assert finding.message == f"not checked: its ServiceAccount is not known, because {why}"
+
+
+def test_the_parameters_of_a_function_whose_annotations_are_texts_are_read() -> None:
+    """As in a package's module that postpones them."""
+
+    def run(name: Annotated[str, Argument(help="A name.")]) -> None:
+        """Run."""
+
+    assert run.__annotations__["name"].startswith("Annotated[")
+    assert [each.name for each in parameters_of(run)] == ["name"]

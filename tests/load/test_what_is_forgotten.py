@@ -27,13 +27,15 @@ STEPS = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(STEPS)
 @example([(1.0, {"a"}), (LOOK_S - 1.0, set()), (1.0, set()), (1.0, set())])
+@example([(1.0, {"a", "b"}), *[(60.0, {"b"})] * 12, (GONE_S, {"b"}), (60.0, {"b"}), (60.0, {"b"})])
 def test_readings_go_when_their_pod_has_been_gone_for_a_while(steps: Any) -> None:
-    """Looked for each ten minutes, and only where more than a quarter of the readings can go."""
+    """Looked for each ten minutes, where more than a quarter can go; the other pods keep their own."""
     cluster = Cluster()
     cluster.set_node(a_node("n1", cpu="8", memory="16Gi"))
     keeper, now, looked = LoadKeeper(cluster), 1_000_000.0, float("-inf")
     alive: set[str] = set()
     read: dict[str, float] = {}
+    uses = {name: (100 * MILLI * at, at * 2**20) for at, name in enumerate("abc", 1)}
     for wait_s, wanted in steps:
         now += wait_s
         for name in alive - wanted:
@@ -42,9 +44,7 @@ def test_readings_go_when_their_pod_has_been_gone_for_a_while(steps: Any) -> Non
             cluster.place(cluster.templates.info(pod_of(name)), "n1")
         alive = wanted
         read |= dict.fromkeys(alive, now)
-        observed(
-            keeper, now, dict.fromkeys(sorted(alive), (100 * MILLI, 2**20)), {"n1": (900 * MILLI, 2**30)}
-        )
+        observed(keeper, now, {name: uses[name] for name in sorted(alive)}, {"n1": (900 * MILLI, 2**30)})
         if now - looked >= LOOK_S:
             looked = now
             gone = {name for name, at in read.items() if name not in alive and at < now - GONE_S}
@@ -53,6 +53,8 @@ def test_readings_go_when_their_pod_has_been_gone_for_a_while(steps: Any) -> Non
 
         assert {key.removeprefix("default/") for key in keeper.pods.places} == set(read)
         assert list(keeper.nodes.places) == ["n1"]
+        for name in alive:
+            assert keeper.use_of(pod_of(name).metadata.uid) in (None, uses[name])
 
 
 HOURS = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=3), min_size=1, max_size=5)

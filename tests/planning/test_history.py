@@ -143,3 +143,16 @@ def test_a_policy_whose_moves_keep_failing_rests_and_then_tries_one() -> None:
     assert MoveHistory(past, NOON + REST_S).rest("tidy")[1]
     assert MoveHistory(past, NOON + 1).rest("another") == ("", False)
     assert MoveHistory([*past, a_move(MoveOutcome.SETTLED)], NOON + 1).rest("tidy") == ("", False)
+
+
+@pytest.mark.parametrize("ages", [(10.0, 500.0), (500.0, 10.0), (500.0, 10.0, 90.0), (70.0,)], ids=str)
+def test_a_node_was_filled_when_the_last_pod_came(ages: tuple[float, ...]) -> None:
+    """Of moves of one owner and of several, in any order."""
+    for owners in ("one", "own"):
+        past = [
+            a_move(MoveOutcome.SETTLED, ago, target="t", owner="uid-web" if owners == "one" else f"uid-{ago}")
+            for ago in ages
+        ]
+
+        assert MoveHistory(past, NOON).filled("Balance", {}) == {"t": NOON - min(ages)}
+        assert MoveHistory(past, NOON).filled("Balance", {"t": NOON}) == {}

@@ -11,6 +11,7 @@ from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import LabelMapSpec, Service
+from plimsoll.model.selectors import selector_of_labels
 from plimsoll.plugins.pod_topology_spread import (
     FEW_DOMAINS,
     LABEL_MISSING,
@@ -20,6 +21,7 @@ from plimsoll.plugins.pod_topology_spread import (
 )
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
+from plimsoll.toolkit.scheduling.topology_spread import default_selector
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 PLUGIN = PodTopologySpread(PodTopologySpreadArgs())
@@ -291,6 +293,28 @@ def test_the_built_in_defaults_spread_the_pods_of_a_service() -> None:
     # hosts: 2 * ln 5 + 2, 0 + 2, 0 + 2; zones: 2 * ln 5 + 4 (a, b and "" are three), 0 + 4, none
     assert points(cluster, pod) == ([12, 6, 2], [16, 66, 100])
     assert PLUGIN.pre_filter(CycleState(), info, snapshot) == SKIP
+
+
+@pytest.mark.parametrize(
+    ("selectors", "found"),
+    [
+        ([{"app": "web"}], {"app": "web"}),
+        ([{"app": "web", "tier": "front"}], {"app": "web", "tier": "front"}),
+        ([{"app": "web", "tier": "back"}], {}),
+        ([{"app": "db", "tier": "front"}], {}),
+        ([{"app": "web"}, {"tier": "front"}], {"app": "web", "tier": "front"}),
+        ([{"app": "web"}, {"app": "web", "tier": "back"}], {"app": "web"}),
+        ([{}], {}),
+    ],
+)
+def test_the_services_whose_every_label_a_pod_has_select_it(selectors: Any, found: dict[str, str]) -> None:
+    """A Service without a selector selects none."""
+    cluster = a_cluster(zoned(n1="a"))
+    for at, each in enumerate(selectors):
+        cluster.objects.services[f"default/s{at}"] = a_service(**each)
+    info = cluster.templates.info(a_pod("p", labels={"app": "web", "tier": "front"}, owner=""))
+
+    assert default_selector(info.template, cluster.objects) == selector_of_labels(found)
 
 
 def test_a_zone_without_a_name_is_the_zone_of_nodes_without_one() -> None:

@@ -332,6 +332,24 @@ async def test_a_status_that_comes_while_this_process_begins_is_of_a_leader() ->
     assert await scene.policies.were_served(scene)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "failures"),
+    [(WriteOutcome.FENCED, set()), (WriteOutcome.REFUSED, {("status of policy one", "no")})],
+)
+async def test_a_status_that_the_server_refuses_is_a_failure(verdict: WriteOutcome, failures: Any) -> None:
+    """Unlike one that a former leader does not send."""
+    scene = Scene()
+
+    async def answered(name: str, status: object) -> WriteResult:
+        return WriteResult(verdict, "no")
+
+    scene.statuses.write_status = answered
+
+    await scene.policies.set(a_policy())
+
+    assert set(scene.observer.failures) == failures
+
+
 async def test_a_policy_made_again_is_another_one() -> None:
     """Its status is written into the new object, its age is the new one's."""
     scene = Scene()
@@ -389,6 +407,25 @@ async def test_policies_go_with_their_definition() -> None:
         await scene.clock.advance(EVERY_S)
 
     assert scene.served == {}
+
+
+@pytest.mark.parametrize("between", [DONE, WriteResult(WriteOutcome.UNKNOWN, "none")], ids=["list", "none"])
+async def test_answers_without_the_resource_that_do_not_follow_each_other_delete_nothing(
+    between: WriteResult,
+) -> None:
+    """The first answer, and one after a list or after none, however often."""
+    scene = Scene()
+    await scene.policies.set(a_policy())
+    answers = [WriteResult(WriteOutcome.GONE, "404 page not found"), between]
+
+    async with scene.reconciling():
+        for turn in range(6):
+            scene.answer = answers[turn % 2]
+            scene.exists = [a_policy()] if scene.answer is DONE else []
+            await settled()
+            await scene.clock.advance(EVERY_S)
+            await settled()
+            assert (turn, set(scene.served)) == (turn, {"plimsoll"})
 
 
 async def test_a_policy_made_while_the_list_was_on_its_way_stays() -> None:

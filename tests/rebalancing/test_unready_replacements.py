@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.cluster.watch_events import PodAdded, PodUpdated
 from plimsoll.model.kinds.pod import Pod
-from plimsoll.records.history import latest_sent, unready_replacements
-from plimsoll.records.record import Record
+from plimsoll.records.history import latest_sent, sent_moves, unready_replacements
+from plimsoll.records.record import MOVING, Record
 from plimsoll.testing.builders import a_pod
 from rebalancing.scene import POLICY, Scene, a_policy, web
 from rebalancing.test_reversals import an_earlier_move
@@ -33,7 +35,7 @@ def a_record(phase: str = "Settled", reason: str = "", **spec: Any) -> Record:
         "fromNode": "bad",
         **spec,
     }
-    phases = ("Evicting", phase)
+    phases = dict.fromkeys(("Evicting", phase))
     status = {
         "phase": phase,
         "reason": reason,
@@ -206,3 +208,14 @@ def test_a_move_by_surge_was_sent_when_its_eviction_was() -> None:
         latest_sent(msgspec.structs.replace(record, status=EvictionStatus.model_validate(status)))
         == AFTER.timestamp()
     )
+
+
+@given(st.lists(st.sampled_from(["Failed", "Evicting", "Evicted", "Cancelled"]), max_size=5))
+@example(["Failed", "Evicting"])
+def test_the_moves_under_way_are_those_among_any_others(phases: list[str]) -> None:
+    """In the order of their records; those that ended without a replacement do not count."""
+    records = [a_record(phase, fromNode=f"n{at}") for at, phase in enumerate(phases)]
+
+    found = [each.nodes for each in sent_moves(records)]
+
+    assert found == [(f"n{at}",) for at, phase in enumerate(phases) if phase in MOVING]

@@ -61,6 +61,17 @@ async def test_a_typo_is_reported_once_on_the_pod_and_on_the_policy() -> None:
     assert desk.changes == 1
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_a_pod_that_comes_back_has_its_event_again(times: int) -> None:
+    """Whatever was known of it goes with it; in between it has no second event."""
+    desk = Desk()
+    for turn in range(1, times + 1):
+        pod = desk.add("lost", "plimsol")
+        assert len(await desk.after()) == turn
+        assert len(await desk.after(LOOK_S)) == turn
+        desk.orphans.observe(PodDeleted(pod))
+
+
 async def test_it_is_over_when_the_pods_are_gone() -> None:
     """The policy's condition says so."""
     desk = Desk()

@@ -15,6 +15,13 @@ from plimsoll.snapshots.reader import read
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "uid": "u-n1"}}
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "x", "uid": "u-a"}}
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "x"}}
+READING = {
+    "apiVersion": "metrics.k8s.io/v1beta1",
+    "kind": "PodMetrics",
+    "metadata": {"name": "a", "namespace": "x"},
+    "timestamp": "2026-01-01T00:00:00Z",
+    "containers": [{"usage": {"cpu": "1500u", "memory": "1Mi"}}],
+}
 LIST = {"apiVersion": "v1", "kind": "List", "items": [NODE, POD, SECRET]}
 
 
@@ -120,6 +127,8 @@ def test_readings_of_the_metrics_api_are_usage(tmp_path: Path) -> None:
     [
         ('{"kind": "List", "items": [', "not JSON, or truncated"),
         (json.dumps(SECRET), "no object that scheduling reads (only 1 Secret)"),
+        (json.dumps([READING, SECRET]), "no object that scheduling reads (only 1 Secret)"),
+        (json.dumps(READING), "no object that scheduling reads; kubectl get"),
         ('{"a": 1}', 'no "kind"'),
         ("[1]", "no Kubernetes object"),
         ('{"kind": 7}', "no Kubernetes object"),

@@ -52,6 +52,21 @@ def test_pods_leave_until_the_node_is_at_its_target(args: dict[str, Any], expect
 
 
 @pytest.mark.parametrize(
+    ("cores", "is_under", "is_over"),
+    [(2, True, False), (3, True, False), (4, False, False), (5, False, False), (6, False, True)],
+)
+def test_a_node_at_a_line_is_below_it(cores: int, is_under: bool, is_over: bool) -> None:
+    """Upstream compares the low line with at most, the high one with more than."""
+    pods = pods_on("n1", cores, cpu="1")
+    context = a_context([a_node(name, cpu="10", pods=100) for name in ("n1", "n2")], pods)
+
+    evicted(a_strategy(LowNodeUtilization, thresholds={"cpu": 30}, targetThresholds={"cpu": 50}), context)
+
+    (found,) = context.classes
+    assert ("n1" in found.underutilized, "n1" in found.overutilized) == (is_under, is_over)
+
+
+@pytest.mark.parametrize(
     ("args", "told"),
     [
         ({"thresholds": {"cpu": 5}, "targetThresholds": {"cpu": 50}}, "no node is underutilized, nothing"),

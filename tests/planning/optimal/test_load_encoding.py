@@ -1,6 +1,7 @@
 """The load in the program is what plain arithmetic over the nodes finds."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -77,6 +78,25 @@ def test_wishes_say_nothing_of_a_resource_whose_use_is_not_measured(monkeypatch:
     found = encoding.wishes()
 
     assert {each.reason for each in found.values()} == {"its node is over-used: cpu 70.0% (target 60.0%)"}
+
+
+@pytest.mark.parametrize("ways", [[0], [0, 1], [1, 2, 3], [3, 4]], ids=str)
+def test_the_level_after_moves_is_the_sum_of_what_the_pods_use_where_they_are(ways: list[int]) -> None:
+    """Also where a pod comes from, or goes to, a node that the program does not have."""
+    world, encoding = encoded("SmallestSpread", 1.0)
+    names = list(encoding.nodes)
+    level = {name: [float(each) for each in encoding.used[at][:2]] for at, name in enumerate(names)}
+    moves: list[Any] = []
+    for (pod, row), way in zip(world.cluster.placed(), ways, strict=False):
+        source, target = world.cluster.nodes[row].name, ["n3", "n2", "n0", "", "elsewhere"][way]
+        moves.append(SimpleNamespace(pod=pod, source=source if way != 1 else "gone", target=target))
+        for place, sign in ((moves[-1].source, -1), (target, 1)):
+            if place in level:
+                level[place] = [
+                    has + sign * own for has, own in zip(level[place], encoding.book.of(pod)[:2], strict=True)
+                ]
+
+    assert encoding.level_after(moves).tolist() == [level[name] for name in names]
 
 
 @pytest.mark.parametrize(("ago_s", "is_settling"), [(100.0, True), (5_000.0, False), (None, False)])
