@@ -357,12 +357,7 @@ class Groups(PlacedPodsSubscriber):
             case ObjectAdded(CompositePodGroup() as composite) | ObjectUpdated(
                 _, CompositePodGroup() as composite
             ):
-                before = self.composites.get(composite.group_key)
-                is_same = before is not None and before.object.uid == composite.uid
-                if before is None or not is_same or before.object.spec != composite.spec:
-                    self._trees = None
-                refusal = before.refusal if before is not None and is_same else ""
-                self.composites[composite.group_key] = Composite(composite.group_key, composite, refusal)
+                self._set_composite(composite)
             case ObjectDeleted(CompositePodGroup() as composite):
                 self._trees = None
                 self.composites.pop(composite.group_key, None)
@@ -377,6 +372,14 @@ class Groups(PlacedPodsSubscriber):
         for pod in pods:
             if pod.uid in self._key_of or self.key_of(pod):
                 self._set_member(pod)
+
+    def _set_composite(self, found: CompositePodGroup) -> None:
+        before = self.composites.get(found.group_key)
+        same = before if before is not None and before.object.uid == found.uid else None
+        if same is None or same.object.spec != found.spec:
+            self._trees = None
+        refusal = "" if same is None else same.refusal
+        self.composites[found.group_key] = Composite(found.group_key, found, refusal)
 
     def _set_object(self, group: Group, found: PodGroup | None) -> None:
         before, group.object = group.object, found
