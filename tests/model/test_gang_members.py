@@ -154,10 +154,17 @@ def test_the_trees_of_groups_are_made_once_until_a_group_changes(monkeypatch: py
     cluster.objects.composites[composite.group_key] = composite
     made, walks = list[int](), list[str]()
     original, leaves = GroupTrees.__init__, GroupTrees.leaves
-    monkeypatch.setattr(
-        GroupTrees, "__init__", lambda self, *given: (made.append(1), original(self, *given))[1]
-    )
-    monkeypatch.setattr(GroupTrees, "leaves", lambda self, key: (walks.append(key), leaves(self, key))[1])
+
+    def noted(trees: GroupTrees, *given: Any) -> None:
+        made.append(1)
+        original(trees, *given)
+
+    def walked(trees: GroupTrees, key: str) -> list[str]:
+        walks.append(key)
+        return leaves(trees, key)
+
+    monkeypatch.setattr(GroupTrees, "__init__", noted)
+    monkeypatch.setattr(GroupTrees, "leaves", walked)
 
     def size(of: Cluster) -> int:
         unit = units(of).of(of.pods["uid-default-p0"])
