@@ -492,10 +492,11 @@ async def test_a_version_that_the_server_does_not_know_yet_means_listing_again(
     server.then(a_list(wire("a", 100), version=100))
     server.then({"code": 504, "message": "Too large resource version"}, 504)
     server.then(a_list(wire("b", 5), version=7))
+    server.then(a_list(wire("b", 5), version=7))
     server.then_stream(hold=asyncio.Event())
 
     async with reflecting(session, clock=clock) as sink:
-        await until_asked(server, clock, 3)
+        await until_asked(server, clock, 4)
         await sink.until(["+a", "synced pods", "+b", "-a", "synced pods"])
 
 
@@ -598,6 +599,29 @@ async def test_a_new_list_decodes_only_what_changed(
 
     assert [name for name in decoded if name] == ["a", "b", "c", "d", "b", "c", "e"]
     assert listed == [4, 4]
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_server_that_was_restored_may_repeat_versions(
+    told: tuple[ToldServer, Session], streaming: bool
+) -> None:
+    """Its list is older than what was seen: then no version is trusted until another list is complete."""
+    server, session = told
+    first = [wire("a", 1), wire("b", 90)]
+    second = [wire("a", 1), wire("b", 90, spec={"nodeName": "n"}), wire("c", 91)]
+    for shown, version in ((first, 100), (second, 95), (second, 96), (second, 97)):
+        if streaming:
+            server.then_stream(*(line("ADDED", each) for each in shown), complete(version))
+        else:
+            server.then(a_list(*shown, version=version))
+        if version in (100, 96):
+            server.then(b"", 410)
+    server.then_stream(hold=asyncio.Event())
+
+    clock = FakeClock()
+    async with reflecting(session, clock, streaming=streaming) as sink:
+        await until_asked(server, clock, 5 if streaming else 7)
+        await sink.until(["+a", "+b", "synced pods", "+c", "~b", "synced pods", "synced pods"])
 
 
 async def test_a_list_that_is_fresh_enough_is_not_made_again(told: tuple[ToldServer, Session]) -> None:

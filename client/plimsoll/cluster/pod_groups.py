@@ -218,6 +218,7 @@ class Groups(PlacedPodsSubscriber):
         self.core_version = self.composite_version = ""
         self.composites: dict[str, Composite] = {}
         self._trees: GroupTrees | None = None
+        self._enough: dict[str, bool] = {}  #: whether enough groups have enough pods, by composite group
         self.deriving: frozenset[str] = frozenset()
         self.derived = Signal()
         self._groups: dict[str, Group] = {}
@@ -272,6 +273,7 @@ class Groups(PlacedPodsSubscriber):
             known = {each.key: each.object for each in self._groups.values() if each.object is not None}
             parts = {key: each for key, each in known.items() if each.spec.parent}
             self._trees = GroupTrees(parts, {each.key: each.object for each in self.composites.values()})
+            self._enough.clear()
         return self._trees
 
     def above(self, key: str) -> list[Composite]:
@@ -295,12 +297,19 @@ class Groups(PlacedPodsSubscriber):
         if ancestry.fault:
             return ancestry.fault
         for each in reversed(ancestry.path):
-            if not self.trees.is_met(each.group_key, lambda key: self._groups[key].has_enough_pods):
+            if not self._has_enough(each.group_key):
                 return (
                     f"cannot find enough groups with enough pods in {title_of(each.group_key)}, whose"
                     f" minGroupCount is {each.least}"
                 )
         return ""
+
+    def _has_enough(self, key: str) -> bool:
+        """Found once while no group has more or fewer than it needs: each member of the tree asks."""
+        trees = self.trees
+        if key not in self._enough:
+            self._enough[key] = trees.is_met(key, lambda each: self._groups[each].has_enough_pods)
+        return self._enough[key]
 
     def invalid(self, group: Group) -> str:
         """Why the composite groups above a group can never start as they are, "" if they may."""
@@ -348,11 +357,7 @@ class Groups(PlacedPodsSubscriber):
             case ObjectAdded(CompositePodGroup() as composite) | ObjectUpdated(
                 _, CompositePodGroup() as composite
             ):
-                self._trees = None
-                before = self.composites.get(composite.group_key)
-                is_same = before is not None and before.object.uid == composite.uid
-                refusal = before.refusal if before is not None and is_same else ""
-                self.composites[composite.group_key] = Composite(composite.group_key, composite, refusal)
+                self._set_composite(composite)
             case ObjectDeleted(CompositePodGroup() as composite):
                 self._trees = None
                 self.composites.pop(composite.group_key, None)
@@ -368,10 +373,26 @@ class Groups(PlacedPodsSubscriber):
             if pod.uid in self._key_of or self.key_of(pod):
                 self._set_member(pod)
 
-    def _set_object(self, group: Group, found: PodGroup | None) -> None:
-        if any(each is not None and each.spec.parent for each in (group.object, found)):
+    def _set_composite(self, found: CompositePodGroup) -> None:
+        before = self.composites.get(found.group_key)
+        same = before if before is not None and before.object.uid == found.uid else None
+        if same is None or same.object.spec != found.spec:
             self._trees = None
-        group.object = found
+        refusal = "" if same is None else same.refusal
+        self.composites[found.group_key] = Composite(found.group_key, found, refusal)
+
+    def _set_object(self, group: Group, found: PodGroup | None) -> None:
+        before, group.object = group.object, found
+        if not any(each is not None and each.spec.parent for each in (before, found)):
+            return
+        if before is None or found is None or before.uid != found.uid or before.spec != found.spec:
+            self._trees = None
+
+    def _count(self, group: Group, change: int) -> None:
+        had_enough = group.has_enough_pods
+        group.present += change
+        if group.is_part and group.has_enough_pods != had_enough:
+            self._enough.clear()
 
     def _set_member(self, pod: Pod) -> None:
         key = self.key_of(pod)
@@ -381,14 +402,14 @@ class Groups(PlacedPodsSubscriber):
             self._key_of[pod.uid] = key
             group = self._groups.get(key) or self._begin(key)
             old = group.members.get(pod.uid)
-            group.present += counts(pod) - (old is not None and counts(old))
+            self._count(group, counts(pod) - (old is not None and counts(old)))
             group.members[pod.uid] = pod
 
     def _leave(self, uid: str) -> None:
         key = self._key_of.pop(uid, "")
         if key:
             group = self._groups[key]
-            group.present -= counts(group.members.pop(uid))
+            self._count(group, -counts(group.members.pop(uid)))
             self._drop_if_empty(group)
 
     def _begin(self, key: str) -> Group:

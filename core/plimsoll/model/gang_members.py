@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Self
 
 from plimsoll.model.columns.columns import PodIndex
-from plimsoll.model.group_trees import GroupTrees
+from plimsoll.model.group_trees import trees_of
 from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
 from plimsoll.model.kinds.gang_marks import ANNOTATION_KEYS, CORES, OURS, OWNED, Gang, gangs_of
 from plimsoll.model.kinds.objects import ClusterObjects
@@ -114,14 +114,14 @@ class GangMembers(PodIndex):
         """
         if pod.uid not in self.gangs or not self._is_member(pod):
             return None
-        members, gangs = {pod.uid: pod}, dict[_GangKey, Gang]()
+        members, gangs, trees = {pod.uid: pod}, dict[_GangKey, Gang](), set[str]()
         found = [pod.uid]
         while found:
             for gang in self.gangs[found.pop()]:
                 if gang[:2] in gangs or _is_loose(gang, objects):
                     continue
                 gangs[gang[:2]] = gang
-                for key in (gang[:2], *_siblings(gang, objects)):
+                for key in (gang[:2], *_siblings(gang, objects, trees)):
                     for uid in self.members.get(key, ()):
                         other = find(uid)
                         if uid not in members and other is not None and self._is_member(other):
@@ -242,12 +242,16 @@ def _is_loose(gang: Gang, objects: ClusterObjects) -> bool:
     return known.spec.are_independent and not is_confined
 
 
-def _siblings(gang: Gang, objects: ClusterObjects) -> Iterator[_GangKey]:
-    """All groups below the highest CompositePodGroup whose groups need one another: they leave together."""
+def _siblings(gang: Gang, objects: ClusterObjects, seen: set[str]) -> Iterator[_GangKey]:
+    """All groups below the highest CompositePodGroup whose groups need one another: they leave together.
+
+    None if that one is ``seen``; each group of a tree names the others.
+    """
     known = objects.pod_groups.get(gang.key)
     top = "" if known is None else _binding(known, objects)
-    if top:
-        for key in GroupTrees(objects.pod_groups, objects.composites).leaves(top):
+    if top and top not in seen:
+        seen.add(top)
+        for key in trees_of(objects).leaves(top):
             yield CORES, key
 
 
@@ -255,7 +259,7 @@ def _binding(group: PodGroup, objects: ClusterObjects) -> str:
     """The key of the highest CompositePodGroup above a group whose groups need one another, "" for none."""
     if not group.spec.parent:
         return ""
-    return GroupTrees(objects.pod_groups, objects.composites).binding(group)
+    return trees_of(objects).binding(group)
 
 
 def _above_of(gang: Gang, objects: ClusterObjects) -> tuple[CompositePodGroup, ...]:
@@ -263,7 +267,7 @@ def _above_of(gang: Gang, objects: ClusterObjects) -> tuple[CompositePodGroup, .
     known = objects.pod_groups.get(gang.key)
     if known is None or not known.spec.parent:
         return ()
-    return GroupTrees(objects.pod_groups, objects.composites).above(known).path
+    return trees_of(objects).above(known).path
 
 
 def _priorities(specs: Iterable[PodGroupSpec], above: Iterable[CompositePodGroup]) -> Iterator[int | None]:

@@ -6,7 +6,9 @@ Source: KEP-6012; kube-scheduler v1.37 refuses such groups likewise.
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from copy import copy
+from itertools import islice
+from typing import NamedTuple, Self
 
 from plimsoll.model.kinds.composite_pod_group import (
     COMPOSITES,
@@ -14,6 +16,7 @@ from plimsoll.model.kinds.composite_pod_group import (
     composite_key,
     is_composite,
 )
+from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.owned_group import title_of
 from plimsoll.model.kinds.pod_group import PodGroup
 
@@ -44,7 +47,7 @@ class GroupTrees:
     """
 
     def __init__(self, groups: Mapping[str, PodGroup], composites: Mapping[str, CompositePodGroup]) -> None:
-        self._groups, self._composites = groups, composites
+        self._composites = dict(composites)
         children: dict[str, list[PodGroup | CompositePodGroup]] = {}
         for group in groups.values():
             if group.spec.parent:
@@ -113,7 +116,32 @@ class GroupTrees:
         if not is_composite(key):
             return is_met(key)
         least = self._composites[key].least
-        return sum(self.is_met(each, is_met) for each in self.children(key)) >= least
+        met = (each for each in self.children(key) if self.is_met(each, is_met))
+        return sum(1 for _ in islice(met, least)) == least
+
+
+class KeptTrees:
+    """A ledger: the trees of a cluster's groups, made again when groups have changed."""
+
+    def __init__(self) -> None:
+        self._state = (-1, 0, 0)
+        self._trees = GroupTrees({}, {})
+
+    def copied(self) -> Self:
+        """An independent copy."""
+        return copy(self)
+
+    def of(self, objects: ClusterObjects, groups: Mapping[str, PodGroup]) -> GroupTrees:
+        """The trees of these groups and the composite groups among these objects, always of the same ones."""
+        state = objects.budget_version, len(groups), len(objects.composites)
+        if state != self._state:
+            self._state, self._trees = state, GroupTrees(groups, objects.composites)
+        return self._trees
+
+
+def trees_of(objects: ClusterObjects) -> GroupTrees:
+    """The trees of a cluster's groups; not made for each question, since a tenant may have thousands."""
+    return objects.ledger(KeptTrees).of(objects, objects.pod_groups)
 
 
 def parent_of(group: PodGroup) -> str:

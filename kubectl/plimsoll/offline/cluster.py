@@ -27,7 +27,7 @@ from plimsoll.engine.scheduler import Choose, ProfileScheduler
 from plimsoll.framework import Pod, PodInfo
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.queue_usage import ReclaimTimes, WaitingDemand, asks_for_room
-from plimsoll.model.group_trees import GroupTrees
+from plimsoll.model.group_trees import GroupTrees, KeptTrees
 from plimsoll.model.kinds.owned_group import NOT_YET, key_of, owner_key, title_of, without_object
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER, PodStatus
 from plimsoll.model.kinds.pod_group import PodGroup, resource_of
@@ -130,6 +130,7 @@ class OfflineCluster:
         self._victims: dict[str, tuple[PodInfo, ...]] = {}
         #: what was refused, with the state of the cluster at that time
         self._refused: dict[_Shape, tuple[_Shape, Decision]] = {}
+        self._kept_trees = KeptTrees()
         divides = any(fair_queues(each.plugins) is not None for each in schedulers.profiles.values())
         self._demand = fork.index(WaitingDemand) if divides else None  #: what queues deserve depends on it
 
@@ -367,7 +368,7 @@ class OfflineCluster:
 
     def _trees(self) -> GroupTrees:
         """The trees of groups on the fork."""
-        return GroupTrees(self._schedulers.groups, self.fork.objects.composites)
+        return self._kept_trees.of(self.fork.objects, self._schedulers.groups)
 
     def _parts(self, key: str) -> list[str]:
         """The keys of the groups that start together with this one, and its own."""

@@ -6,6 +6,9 @@ marks their end); a stream holds only a slice in memory. Otherwise the list is r
 ``app`` runs one reflector for each hot resource. A reflector survives every failure of the server. After a
 410 or long silence it lists again; after a refusal it backs off with jitter; an object that cannot be decoded
 is reported, counted and skipped. Bookmarks keep the resource version fresh, so a resume rarely has to list.
+
+A list that is older than what was seen comes from a server that was restored from a backup. Its versions may
+come again with other contents, so all is listed and decoded once more.
 """
 
 import asyncio
@@ -137,6 +140,8 @@ class Reflector:
         self._observer = observer
         self.known = KnownObjects()
         self._version = ""
+        self._latest = ""  #: the latest version of the collection that was seen
+        self._trusts = True  #: whether a version stands for one state; not for those of before a backup
         self._heard = False  #: whether the current watch has received anything
         self._has_answered = False  #: whether the server has accepted a request since the last failure
         self._opened = math.inf  #: when the current watch was accepted
@@ -254,14 +259,22 @@ class Reflector:
             await self._hand_over(list(last))
 
     def _completed(self, version: str, began: float, listed: int) -> Iterable[WatchEvent]:
-        """The events at the end of a list: deletions, and that the list is complete."""
+        """The events at the end of a list: deletions, and that the list is complete.
+
+        Raises:
+            Gone: The list is older than what was seen before it: the server was restored from a backup.
+        """
+        if self._trusts and _number(version) < _number(self._latest):
+            self._trusts = False
+            raise Gone(f"GET {self._resource.path}", 410, "Expired", "the server has gone back")
         for gone in self.known.end_list():
             self._reader.gone(gone)
             yield event_of(gone, None)
         self._observer.watch_listed(self._resource.name, listed)
         self._answered()
         yield Synced(self._resource.name)
-        self._version, self.listed_from = version, began
+        self._version = self._latest = version
+        self._trusts, self.listed_from = True, began
         self._listed.notify()
 
     def _selected(self) -> dict[str, str]:
@@ -369,7 +382,7 @@ class Reflector:
                 yield from self._completed(meta.resource_version, self._begun, self._shown)
             self._heard = True
             if self._version:  # the parts of a streamed list are not ordered
-                self._version = meta.resource_version or self._version
+                self._version = self._latest = meta.resource_version or self._version
 
     def _part(self, line: bytes) -> tuple[str, Any]:
         """The type and the object of a line; the object is decoded as far as possible.
@@ -398,7 +411,7 @@ class Reflector:
         if listed is None or old is None:
             return False
         known = old.metadata
-        if known.uid != listed.uid or known.resource_version != listed.resource_version:
+        if not self._trusts or known.uid != listed.uid or known.resource_version != listed.resource_version:
             return False
         self.known.put(old)
         return True
@@ -423,7 +436,8 @@ class Reflector:
             self.known.put(new)
             return (event_of(None, new),)
         before = old.metadata
-        if before.uid == meta.uid and before.resource_version == meta.resource_version:
+        is_same = before.uid == meta.uid and before.resource_version == meta.resource_version
+        if is_same and (self._trusts or new == old):
             self.known.put(old)
             return ()
         new = self._reader.sharing(new, old)
@@ -431,6 +445,11 @@ class Reflector:
         if before.uid != meta.uid:
             return event_of(old, None), event_of(None, new)
         return (event_of(old, new),)
+
+
+def _number(version: str) -> int:
+    """A resource version as a number, 0 for one that is none."""
+    return int(version) if version.isdecimal() else 0
 
 
 def _slices(items: Sequence[T]) -> Iterable[Sequence[T]]:
