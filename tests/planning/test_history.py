@@ -154,5 +154,5 @@ def test_a_node_was_filled_when_the_last_pod_came(ages: tuple[float, ...]) -> No
             for ago in ages
         ]
 
-        assert MoveHistory(past, NOON).filled("Balance", {}) == {"t": NOON - min(ages)}
-        assert MoveHistory(past, NOON).filled("Balance", {"t": NOON}) == {}
+        assert MoveHistory(past, NOON).filled({"Balance"}, lambda _: 0.0) == {"t": NOON - min(ages)}
+        assert MoveHistory(past, NOON).filled({"Balance"}, lambda _: NOON) == {}
