@@ -182,7 +182,7 @@ async def test_a_planted_fault_is_found(
         before = [await examined(stage, "pods", steps, variant, size) for _ in range(2)]
         plant(monkeypatch)
         found: list[str] = []
-        while not any(found) and len(found) < 4:  # beside a load, the linear part may hide it
+        while not any(found) and len(found) < 4:  # under load the linear part may hide it
             found.append(await examined(stage, "pods", steps, variant, size))
 
     assert before == ["", ""]

@@ -141,7 +141,7 @@ class Reflector:
         self.known = KnownObjects()
         self._version = ""
         self._latest = ""  #: the latest version of the collection that was seen
-        self._trusts = True  #: whether a version stands for one state; not for those of before a backup
+        self._trusts = True  #: whether a version means one state; after a return to a backup it does not
         self._heard = False  #: whether the current watch has received anything
         self._has_answered = False  #: whether the server has accepted a request since the last failure
         self._opened = math.inf  #: when the current watch was accepted
@@ -448,7 +448,7 @@ class Reflector:
 
 
 def _number(version: str) -> int:
-    """A resource version as a number, 0 for one that is none."""
+    """A resource version as a number; 0 if it is not a number."""
     return int(version) if version.isdecimal() else 0
 
 
