@@ -27,7 +27,6 @@ from plimsoll.load.states import LoadState
 from plimsoll.load.usage_histograms import UsageHistograms
 from plimsoll.model.columns.cluster import CPU, MEMORY, Cluster
 from plimsoll.model.columns.columns import BoolArray, IntArray, RowArray
-from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod_info import PodTemplate
 from plimsoll.usage.pod_columns import PodColumns
 from plimsoll.usage.smoothed_readings import SmoothedReadings
@@ -228,7 +227,7 @@ class LoadKeeper:
                 [self.nodes.places.get(node.name, -1) for node in self.cluster.nodes], dtype=np.intp
             )
             for row in np.flatnonzero(places >= 0).tolist():
-                self.nodes.begin(int(places[row]), created_at(self.cluster.nodes[row]))
+                self.nodes.begin(int(places[row]), self.cluster.nodes[row].metadata.created_s)
             self._node_places = mark, places
         return self._node_places[1]
 
@@ -372,9 +371,3 @@ def _by_row(count: int, rows: RowArray, amounts: FloatArray) -> FloatArray:
     for resource in range(2):
         np.add.at(sums[:, resource], rows, amounts[:, resource])
     return sums
-
-
-def created_at(node: Node) -> float:
-    """When a node was created, in seconds since the epoch; 0 if it is not stated."""
-    created = node.metadata.creation_timestamp
-    return 0.0 if created is None else created.timestamp()

@@ -16,7 +16,6 @@ from plimsoll.load.readings import AHEAD_S, LoadReading, LoadReadings
 from plimsoll.model.kinds.node import Node
 from plimsoll.model.quantity import BILLION, QuantityError, nanos
 from plimsoll.ports.usage import MEASURED, UsageReading, is_possible_amount
-from plimsoll.usage.load_keeper import created_at
 
 #: The maximum age of a value, and the assumed averaging window of queries, in seconds.
 STALE_S = WINDOW_S = 300.0
@@ -95,7 +94,7 @@ def node_readings(
 ) -> LoadReadings:
     """Cpu and memory only, for the load book; leaves out nodes that lack one of them."""
     found = _of_nodes(answers, queries, nodes, now)
-    return _readings(found, {name: created_at(nodes[name]) for name in found})
+    return _readings(found, {name: nodes[name].metadata.created_s for name in found})
 
 
 def _of_nodes(

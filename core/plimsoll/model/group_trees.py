@@ -150,5 +150,4 @@ def parent_of(group: PodGroup) -> str:
 
 
 def _age(group: PodGroup | CompositePodGroup) -> tuple[float, str]:
-    created = group.metadata.creation_timestamp
-    return (0.0 if created is None else created.timestamp()), group.name
+    return group.metadata.created_s, group.name

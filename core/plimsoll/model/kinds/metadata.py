@@ -37,6 +37,11 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
     finalizers: tuple[str, ...] = ()
 
     @property
+    def created_s(self) -> float:
+        """When it was created, in seconds since the epoch; 0 if that is not stated."""
+        return 0.0 if self.creation_timestamp is None else self.creation_timestamp.timestamp()
+
+    @property
     def controller(self) -> OwnerReference | None:
         """The owner that manages the object; at most one reference says ``controller: true``.
 

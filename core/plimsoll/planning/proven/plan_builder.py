@@ -202,8 +202,7 @@ class PlanBuilder:
     def _born(self, node: str) -> float:
         """When a node was created, in seconds since the epoch; 0 if that is not known."""
         row = self.fork.rows.get(node)
-        created = None if row is None else self.fork.nodes[row].metadata.creation_timestamp
-        return 0.0 if created is None else created.timestamp()
+        return 0.0 if row is None else self.fork.nodes[row].metadata.created_s
 
     @cached_property
     def complaints(self) -> ComplaintComparison:

@@ -47,16 +47,21 @@ def deleted_first(kind: str, pods: Iterable[PodInfo], node_of: Mapping[PodUid, s
 
     def rank(pod: PodInfo) -> tuple[Any, ...]:
         node = node_of.get(pod.uid, "")
-        created = pod.pod.metadata.creation_timestamp
-        age = 0.0 if created is None else -created.timestamp()
-        return (bool(node), pod.pod.is_ready, _cost(pod), -together[node] if node else 0, age, pod.key)
+        return (
+            bool(node),
+            pod.pod.is_ready,
+            _cost(pod),
+            -together[node] if node else 0,
+            -pod.pod.metadata.created_s,
+            pod.key,
+        )
 
     return sorted(pods, key=rank)
 
 
 def added(kind: str, pods: list[PodInfo], amount: int, now: datetime) -> list[Pod]:
     """The additional pods, created after the youngest one; names continue from the highest number."""
-    sample = max(pods, key=lambda pod: (_created(pod), pod.key))
+    sample = max(pods, key=lambda pod: (pod.pod.metadata.created_s, pod.key))
     owner = sample.pod.metadata.controller
     first = max(_ordinal(pod.name) for pod in pods) + 1 if kind == "StatefulSet" else len(pods)
     return [
@@ -105,8 +110,3 @@ def _ordinal(name: str) -> int:
 def _cost(pod: PodInfo) -> int:
     text = pod.pod.metadata.annotations.get(_COST, "0")
     return int(text) if len(text) <= _LONGEST_COST and text.removeprefix("-").isdecimal() else 0
-
-
-def _created(pod: PodInfo) -> float:
-    created = pod.pod.metadata.creation_timestamp
-    return 0.0 if created is None else created.timestamp()
