@@ -63,8 +63,10 @@ def kept_by_group_claim(pod: PodInfo, objects: ClusterObjects) -> Refusal | None
     could only return to the nodes that reach the devices.
     """
     book = objects.known_ledger(DeviceBook)
-    for key in () if book is None else shared_keys(pod.pod, book.claims):
-        claim = book.claims.get(key) if book is not None else None
+    if book is None:
+        return None
+    for key in shared_keys(pod.pod, book.claims):
+        claim = book.claims.get(key)
         allocation = None if claim is None else claim.status.allocation
         if claim is None or allocation is None or allocation.node_selector is None:
             continue

@@ -60,14 +60,9 @@ class Leaf(Struct, frozen=True):
         yield self
 
     @property
-    def short(self) -> int:
-        """The number of members that it lacks."""
-        return max(self.least - len(self.placed), 0)
-
-    @property
     def fewest(self) -> int:
         """The fewest members that must be placed for it."""
-        return self.short
+        return max(self.least - len(self.placed), 0)
 
     @property
     def labels(self) -> frozenset[str]:
@@ -77,7 +72,7 @@ class Leaf(Struct, frozen=True):
     def ready(self, uids: Collection[str]) -> frozenset[str] | None:
         """Its key if these members and those that have a node are enough, else None; empty without these."""
         count = sum(pod.uid in uids for pod, _ in self.waiting)
-        if count < self.short:
+        if count < self.fewest:
             return None
         return frozenset({self.key}) if count else frozenset()
 
@@ -136,14 +131,29 @@ def place_unit(unit: Leaf | Branch, cluster: Cluster, *, is_preempting: bool = F
     """Find nodes for enough members of a group or of enough groups, or for none; the cluster is only read."""
     if isinstance(unit, Branch):
         return _place_composite(unit, cluster, is_preempting=is_preempting)
+    return _together(unit, unit.waiting, cluster, is_preempting=is_preempting)
+
+
+def _together(
+    leaf: Leaf,
+    members: Sequence[tuple[PodInfo, ProfileScheduler]],
+    cluster: Cluster,
+    *,
+    is_preempting: bool,
+    inside: Sequence[tuple[str, str]] = (),
+    others: Collection[str] = (),
+) -> GangDecision:
+    """Places for members of one group."""
     return place_together(
-        unit.waiting,
+        members,
         cluster,
-        max(unit.short, 1),
+        max(leaf.fewest, 1),
         is_preempting=is_preempting,
-        placed=unit.placed,
-        within=unit.within,
-        near=() if is_preempting else unit.near,
+        placed=leaf.placed,
+        within=leaf.within,
+        near=() if is_preempting else leaf.near,
+        inside=inside,
+        others=others,
     )
 
 
@@ -153,7 +163,7 @@ def _place_composite(root: Branch, cluster: Cluster, *, is_preempting: bool) -> 
     )
     scope = _Scope(cluster.fork(), ours, is_preempting=is_preempting, only_needed=is_preempting)
     found = _placed(root, scope)
-    if not (found.is_met or found.is_over) and any(len(each.waiting) > each.short for each in root.leaves):
+    if not (found.is_met or found.is_over) and any(len(each.waiting) > each.fewest for each in root.leaves):
         needed = _placed(root, replace(scope, only_needed=True))
         if needed.is_met and needed.placements:
             fork = scope.cluster.fork()
@@ -259,26 +269,23 @@ def _placed(node: Leaf | Branch, scope: _Scope) -> _Found:
 
 def _leaf(leaf: Leaf, scope: _Scope) -> _Found:
     title, waiting = title_of(leaf.key), leaf.waiting
-    if len(waiting) < leaf.short:
+    if len(waiting) < leaf.fewest:
         return _Found(is_met=False, said=f"cannot find enough sibling pods of {title}")
     if scope.only_needed:
-        waiting = tuple(sorted(waiting, key=_size)[: leaf.short])
+        waiting = tuple(sorted(waiting, key=_size)[: leaf.fewest])
     if not waiting:
         return _Found(is_met=True, groups=1)
-    found = place_together(
+    found = _together(
+        leaf,
         scope.bound(waiting),
         scope.cluster,
-        max(leaf.short, 1),
         is_preempting=scope.is_preempting,
-        placed=leaf.placed,
-        within=leaf.within,
-        near=() if scope.is_preempting else leaf.near,
         inside=scope.domains,
         others=scope.ours,
     )
     said = "" if found.is_feasible else f"{title}: {found.message(len(leaf.placed), leaf.least)}"
     placements = found.placements if found.is_feasible else ()
-    is_met = found.is_feasible or not leaf.short
+    is_met = found.is_feasible or not leaf.fewest
     return _Found(is_met, placements, found.refused, said, int(is_met))
 
 

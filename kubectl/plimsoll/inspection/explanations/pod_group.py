@@ -168,7 +168,7 @@ def _explained(
             decision = place_together(
                 members,
                 state.cluster,
-                unit.short,
+                unit.fewest,
                 placed=unit.placed,
                 within=unit.within,
                 near=group.near(scheduler.profile.groups),
