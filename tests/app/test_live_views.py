@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -31,7 +32,7 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import AsyncIterator, Iterable
 
 
 RACK = "example.com/rack"
@@ -224,6 +225,18 @@ def test_the_last_hours_have_moves_by_quarter_and_what_became_of_policies() -> N
     ]
 
 
+@asynccontextmanager
+async def served(look: Any, clock: FakeClock) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of the live page, whose views are what ``look`` gives."""
+    page = LivePage(CallerGate(Reviews(), clock), look)
+    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, None, page)
+    async with (
+        serving("127.0.0.1", [0], said) as (port,),
+        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
+    ):
+        yield http
+
+
 async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_page, "STREAMS", 1)
     monkeypatch.setattr(live_page, "PERIOD_S", 0.01)
@@ -234,12 +247,7 @@ async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch:
         await clock.advance(5.0)
         return views.since(seen)
 
-    page = LivePage(CallerGate(Reviews(), clock), look)
-    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, None, page)
-    async with (
-        serving("127.0.0.1", [0], said) as (port,),
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
-    ):
+    async with served(look, clock) as http:
         jane, joe = ({"Authorization": f"Bearer {name}'s"} for name in ("jane", "joe"))
         async with http.get("/ui") as answer:
             assert "connect-src 'self'" in answer.headers["Content-Security-Policy"]
@@ -271,12 +279,7 @@ async def test_the_next_stream_goes_on_where_the_last_one_ended(monkeypatch: pyt
         await clock.advance(5.0)
         return views.since(seen)
 
-    page = LivePage(CallerGate(Reviews(), clock), look)
-    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, None, page)
-    async with (
-        serving("127.0.0.1", [0], said) as (port,),
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
-    ):
+    async with served(look, clock) as http:
 
         async def stream(last: str) -> tuple[list[str], list[tuple[int, bool, list[str]]]]:
             headers = {"Authorization": "Bearer jane's", live_page.LAST: last}
@@ -310,13 +313,8 @@ async def test_nothing_is_looked_at_unless_somebody_looks(monkeypatch: pytest.Mo
         await clock.advance(5.0)
         return views.since(seen)
 
-    page = LivePage(CallerGate(Reviews(), clock), look)
-    said = Endpoints(lambda: "", lambda: "", lambda: "", nothing, None, page)
     before = asyncio.all_tasks()
-    async with (
-        serving("127.0.0.1", [0], said) as (port,),
-        aiohttp.ClientSession(f"http://127.0.0.1:{port}") as http,
-    ):
+    async with served(look, clock) as http:
         jane, joe = ({"Authorization": f"Bearer {name}'s"} for name in ("jane", "joe"))
         async with http.get("/ui") as answer:
             await answer.read()

@@ -177,7 +177,7 @@ class Scene:
             },
         }
 
-    def pod_spec(self, *, cpu: str = "100m", **more: Any) -> Obj:
+    def pod_spec(self, *, cpu: str = "100m", memory: str = "64Mi", **more: Any) -> Obj:
         """The spec of a pod of the scene."""
         return {
             "schedulerName": self.scheduler,
@@ -187,7 +187,7 @@ class Scene:
                 {
                     "name": "app",
                     "image": "registry.k8s.io/pause:3.10",
-                    "resources": {"requests": {"cpu": cpu, "memory": "64Mi"}},
+                    "resources": {"requests": {"cpu": cpu, "memory": memory}},
                 }
             ],
             **more,
@@ -205,10 +205,12 @@ class Scene:
         replicas: int,
         labels: Any = None,
         rollout: Obj | None = None,
+        annotations: Mapping[str, str] | None = None,
         **spec: Any,
     ) -> Obj:
         """Create a Deployment and wait until its pods run; ``rollout`` are further fields of its own spec."""
-        template = {"metadata": {"labels": {"app": name, **(labels or {})}}, "spec": self.pod_spec(**spec)}
+        metadata = {"labels": {"app": name, **(labels or {})}, "annotations": dict(annotations or {})}
+        template = {"metadata": metadata, "spec": self.pod_spec(**spec)}
         document = {
             "apiVersion": "apps/v1",
             "kind": "Deployment",

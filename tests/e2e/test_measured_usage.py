@@ -50,18 +50,8 @@ async def test_pods_leave_the_node_that_is_busy_whatever_they_request(
         old = await a_measured_node(scene, "old")
         placed_by = await scene.policy(placing(scene, "NodeLoad"), "scheduler")
         await scene.until_condition(placed_by, "Ready", "True")
-        template: Obj = {
-            "metadata": {"labels": {"app": "web"}, "annotations": {USAGE: "cpu=900m,memory=100Mi"}},
-            "spec": scene.pod_spec(cpu="100m"),
-        }
-        document: Obj = {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "web"},
-            "spec": {"replicas": 4, "selector": {"matchLabels": {"app": "web"}}, "template": template},
-        }
-        await scene.make(scene.path("deployments", "/apis/apps/v1"), document)
-        assert await scene.until_running(4, app="web") == [old] * 4
+        await scene.deployment("web", 4, annotations={USAGE: "cpu=900m,memory=100Mi"})
+        assert await scene.running(app="web") == [old] * 4
         await a_measured_node(scene, "new")
 
         policy = await scene.policy(
@@ -99,24 +89,9 @@ async def test_a_small_pod_makes_room_for_a_large_one_that_fits_nowhere_cool(
             ("mid", "other", 1, 1_500),
         ):
             nodes[node] = await a_measured_node(scene, node)
-            spec = scene.pod_spec(cpu="100m")
-            spec["containers"][0]["resources"]["requests"]["memory"] = "8Gi"  # half of a node
-            template: Obj = {
-                "metadata": {"labels": {"app": app}, "annotations": {USAGE: f"cpu={use}m,memory=100Mi"}},
-                "spec": spec,
-            }
-            document: Obj = {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": app},
-                "spec": {
-                    "replicas": replicas,
-                    "selector": {"matchLabels": {"app": app}},
-                    "template": template,
-                },
-            }
-            await scene.make(scene.path("deployments", "/apis/apps/v1"), document)
-            assert await scene.until_running(replicas, app=app) == [nodes[node]] * replicas
+            uses = {USAGE: f"cpu={use}m,memory=100Mi"}
+            await scene.deployment(app, replicas, annotations=uses, memory="8Gi")  # half of a node
+            assert await scene.running(app=app) == [nodes[node]] * replicas
 
         await scene.policy(scene.rebalancing(by_load(), metricsProviders=[{"source": "KubernetesMetrics"}]))
 
