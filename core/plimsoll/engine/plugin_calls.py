@@ -144,6 +144,17 @@ class PluginCalls:
 METER: ContextVar[PluginCalls | None] = ContextVar("METER", default=None)
 
 
+def check_budget() -> None:
+    """Give up if the attempt under way has taken too much; for long work between calls of plugins.
+
+    Raises:
+        OverBudgetError: It has.
+    """
+    calls = METER.get()
+    if calls is not None and calls.budget.spent == calls.budget.attempt:
+        raise OverBudgetError(most_s=calls.budget.most_s)
+
+
 class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
     """Attribute exceptions to the plugin: ``with calling(plugin.name, "filter"): ...``.
 

@@ -18,9 +18,8 @@ from msgspec import Struct
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.gangs.composite import Leaf, branch_of, place_unit
+from plimsoll.engine.gangs.composite import Branch, Leaf, branch_of, place_unit
 from plimsoll.engine.gangs.joint_decision import GangDecision
-from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Profile
 from plimsoll.engine.scheduler import Choose, ProfileScheduler
@@ -396,33 +395,29 @@ class OfflineCluster:
         self, key: str, group: PodGroup, members: list[PodInfo], *, preempting: bool
     ) -> GangDecision:
         """The decision about the waiting members of a group."""
+        of_group: dict[str, list[tuple[PodInfo, ProfileScheduler]]] = {}
+        for pod in members:
+            scheduler = self.scheduler_of(pod, preempting=preempting)
+            of_group.setdefault(self._key(pod), []).append((pod, scheduler))
+
+        def leaf(part: str) -> Leaf:
+            found, waiting = self._group(part), of_group.get(part, [])
+            assert found is not None, "trees are made of these groups"
+            near = self._profile_of(waiting[0][0]).groups.near(found) if waiting else ()
+            return Leaf(
+                part,
+                found.spec.min_member,
+                tuple(waiting),
+                tuple(self._placed(part)),
+                self._domain_of(part, found),
+                near,
+            )
+
+        unit: Leaf | Branch = leaf(key)
         if group.spec.parent:
             trees = self._trees()
-            of_group: dict[str, list[tuple[PodInfo, ProfileScheduler]]] = {}
-            for pod in members:
-                scheduler = self.scheduler_of(pod, preempting=preempting)
-                of_group.setdefault(self._key(pod), []).append((pod, scheduler))
-
-            def leaf(part: str) -> Leaf:
-                found, waiting = self._group(part), of_group.get(part, [])
-                assert found is not None, "trees are made of these groups"
-                within = self._domain_of(part, found)
-                near = self._profile_of(waiting[0][0]).groups.near(found) if waiting else ()
-                least = found.spec.min_member
-                return Leaf(part, least, tuple(waiting), tuple(self._placed(part)), within, near)
-
-            root = branch_of(trees, trees.above(group).path[-1].group_key, leaf)
-            return place_unit(root, self.fork, is_preempting=preempting)
-        placed = self._placed(key)
-        return place_together(
-            [(pod, self.scheduler_of(pod, preempting=preempting)) for pod in members],
-            self.fork,
-            max(0, group.spec.min_member - len(placed)),
-            is_preempting=preempting,
-            placed=placed,
-            within=self._domain_of(key, group),
-            near=self._profile_of(members[0]).groups.near(group),
-        )
+            unit = branch_of(trees, trees.above(group).path[-1].group_key, leaf)
+        return place_unit(unit, self.fork, is_preempting=preempting)
 
     def _state(self, pod: PodInfo) -> _Shape:
         """What a refused pod waits for to change: rooms that become free, or any pod that is placed."""

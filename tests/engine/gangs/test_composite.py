@@ -1,5 +1,6 @@
 """The search for composite groups ends, and groups start with their own minimum."""
 
+from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from plimsoll.engine.decision import AttemptOutcome, Decision
 from plimsoll.engine.gangs import composite
 from plimsoll.engine.gangs.composite import MOST_ORDERS, Branch, Leaf, place_unit
 from plimsoll.engine.gangs.joint_decision import GangDecision
-from plimsoll.engine.plugin_calls import OverBudgetError
+from plimsoll.engine.plugin_calls import METER, AttemptBudget, OverBudgetError, PluginCalls
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from whole_groups.topology import PROFILE
@@ -50,6 +51,23 @@ def test_a_search_in_several_orders_ends(monkeypatch: pytest.MonkeyPatch) -> Non
     found = place_unit(a_tree(20, depth=3)[0], cluster)
     assert (len(calls), found.is_feasible) == (1, False)
     assert [each.error for each in found.refused] == [error]
+
+
+def test_a_search_without_calls_of_plugins_ends() -> None:
+    """Groups that lack pods are refused before any call; the processor time is looked at between groups."""
+    calls = PluginCalls(defaultdict(int), budget=(budget := AttemptBudget()))
+    budget.begin("uid-default-p0")
+    budget.spent = budget.attempt
+    root, cluster = a_tree(3)
+    lacking = tuple(Leaf(each.key, 2, each.waiting) for each in root.leaves)
+    token = METER.set(calls)
+    try:
+        found = place_unit(Branch("root", 3, lacking), cluster)
+    finally:
+        METER.reset(token)
+
+    assert [type(each.error) for each in found.refused] == [OverBudgetError]
+    assert found.refused[0].pod.pod.name == "p0"
 
 
 @pytest.mark.parametrize(

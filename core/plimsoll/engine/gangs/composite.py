@@ -23,7 +23,7 @@ from plimsoll.engine.decision import Decision
 from plimsoll.engine.gangs.fewer_victims import displace
 from plimsoll.engine.gangs.joint_decision import GangDecision, Placement
 from plimsoll.engine.gangs.placement import GangSearch, domains_to_try, place_together
-from plimsoll.engine.plugin_calls import OverBudgetError
+from plimsoll.engine.plugin_calls import OverBudgetError, check_budget
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
 from plimsoll.model.columns.cluster import Cluster
@@ -161,7 +161,10 @@ def _place_composite(root: Branch, cluster: Cluster, *, is_preempting: bool) -> 
     ours = frozenset(
         chain.from_iterable((*(pod.uid for pod, _ in each.waiting), *each.placed) for each in root.leaves)
     )
-    scope = _Scope(cluster.fork(), ours, is_preempting=is_preempting, only_needed=is_preempting)
+    members = root.members
+    if not members:
+        return GangDecision((), (), 1)
+    scope = _Scope(cluster.fork(), ours, members[0], is_preempting=is_preempting, only_needed=is_preempting)
     found = _placed(root, scope)
     if not (found.is_met or found.is_over) and any(len(each.waiting) > each.fewest for each in root.leaves):
         needed = _placed(root, replace(scope, only_needed=True))
@@ -182,6 +185,7 @@ class _Scope(Struct, frozen=True):
     Attributes:
         cluster: A fork, with the members that were placed before.
         ours: The uids of all members of the tree, which cannot be victims.
+        first: A member, which is told of a search that is given up.
         domains: Label and value of the domains that confine the members.
         only_needed: Whether members beyond a group's minimum are left out.
         twins: The schedulers on the fork, by the id of the one that they are copies of.
@@ -189,6 +193,7 @@ class _Scope(Struct, frozen=True):
 
     cluster: Cluster
     ours: frozenset[str]
+    first: tuple[PodInfo, ProfileScheduler]
     is_preempting: bool
     only_needed: bool
     domains: tuple[tuple[str, str], ...] = ()
@@ -237,6 +242,11 @@ class _Found(Struct, frozen=True):
 
 
 def _placed(node: Leaf | Branch, scope: _Scope) -> _Found:
+    try:
+        check_budget()  # a tree in many domains can fail in each order without a call of a plugin
+    except OverBudgetError as exc:
+        pod, scheduler = scope.first
+        return _Found(is_met=False, refused=(scheduler.broken(pod, exc),))
     if isinstance(node, Leaf):
         return _leaf(node, scope)
     if not node.within:

@@ -9,9 +9,8 @@ from pydantic import Field
 from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.cluster.group_units import unit_of
 from plimsoll.cluster.pod_groups import Group, placed_members, shortage
-from plimsoll.engine.gangs.composite import Branch, place_unit
+from plimsoll.engine.gangs.composite import place_unit
 from plimsoll.engine.gangs.joint_decision import GangDecision, Placement
-from plimsoll.engine.gangs.placement import place_together
 from plimsoll.engine.gangs.ranks import rank_of
 from plimsoll.engine.gangs.topology_domains import never_fits
 from plimsoll.engine.scheduler import ProfileScheduler
@@ -162,17 +161,7 @@ def _explained(
             for each in waiting
         ]
         unit = unit_of(state.groups, group, members, partial(placed_members, cache=state.objects.cache))
-        if isinstance(unit, Branch):
-            decision = place_unit(unit, state.cluster)
-        else:
-            decision = place_together(
-                members,
-                state.cluster,
-                unit.fewest,
-                placed=unit.placed,
-                within=unit.within,
-                near=group.near(scheduler.profile.groups),
-            )
+        decision = place_unit(unit, state.cluster)
         obstacle = "" if decision.is_feasible else decision.message(len(placed))
     counts = GroupExplanation(
         name=group.key,
