@@ -9,6 +9,9 @@ A size is nodes x placed pods + waiting pods. The objects are those of ``synthet
 this process makes them and takes the bindings, and the watch shows these; what that takes is measured and
 left out. So sockets and TLS are not in the figures, nor what observes moves, rights and devices.
 
+With ``--churn`` all pods are replaced, so many of them at a time, and each time a line says what memory the
+process has: a pod is deleted, and another of its owner begins on its node.
+
 Printed are CPU seconds and resident memory when nodes, pods and ReplicaSets are listed; CPU ms a bound pod,
 from the queue to the event that confirms it; CPU µs a pod event (a status that changes), and the share of a
 core at 2,000 a second. With ``--plain`` the waiting pods have neither affinities nor spread constraints.
@@ -18,10 +21,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ctypes
 import gc
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -55,6 +59,8 @@ from plimsoll.writers.volumes import VolumePatcher
 
 #: Lines that the transport hands over together, about a megabyte.
 TOGETHER = 128
+#: Nodes that differ in their images and zone.
+KINDS_OF_NODES = 1_500
 LISTED = ("nodes", "replicasets", "pods")
 CREATED = b'{"kind":"Status","apiVersion":"v1","status":"Success","code":201}'
 
@@ -73,19 +79,17 @@ class Documents:
         self._daemons = placed // 10 if placed > nodes else 0
         self._step = 6 if plain else 1  # the applications 6n + 1 have neither affinities nor constraints
         self._templates = PodTemplates(self.names)
-        self._version, self._of_template = placed + 1, 0
+        self._version, self._of_template, self._latest = placed + 1, 0, placed + waiting
+        self._replaced: dict[int, int] = {}  #: the number of the pod in a place that had another one
 
     def listed(self, resource: str) -> Iterator[bytes]:
         """The lines of a streamed list."""
         if resource == "nodes":
+            made: dict[int, list[bytes]] = {}
             for number, name in enumerate(self.names):
-                node = {"apiVersion": "v1", "kind": "Node", **a_node(number, name)}
-                node["metadata"] |= {
-                    "uid": f"uid-{name}",
-                    "creationTimestamp": MOMENT,
-                    "resourceVersion": "1",
-                }
-                yield line("ADDED", orjson.dumps(node))
+                if (kind := number % KINDS_OF_NODES) not in made:
+                    made[kind] = node_document(number).split(b"@name@")
+                yield line("ADDED", name.encode().join(made[kind]))
         elif resource == "replicasets":
             last = max(self.app_of_waiting(number) for number in range(50)) if self.waiting else 0
             for app in range(1, max(self.placed // PODS_PER_OWNER, last) + 1):
@@ -126,6 +130,16 @@ class Documents:
         """The line of a placed pod whose status has changed."""
         return line("MODIFIED", self.pod(number, *self._place(number), self._next(), 1))
 
+    def replaced(self, place: int) -> bytes:
+        """The lines of a placed pod that is deleted, and of its successor."""
+        app, row = self._place(place)
+        if abs(app) != self._of_template:
+            self._of_template, self._templates = abs(app), PodTemplates(self.names)
+        old = self.pod(self._replaced.get(place, place), app, row, self._next(), -1)
+        self._latest += 1
+        self._replaced[place] = self._latest
+        return line("DELETED", old) + line("ADDED", self.pod(self._latest, app, row, self._next()))
+
     def _next(self) -> int:
         self._version = max(self._version, self.placed + self.waiting) + 1
         return self._version
@@ -134,6 +148,13 @@ class Documents:
 def line(kind: str, document: bytes) -> bytes:
     """One line of a watch."""
     return b'{"type":"' + kind.encode() + b'","object":' + document + b"}\n"
+
+
+def node_document(number: int) -> bytes:
+    """A node with the place of its name; few differ in more, and making one takes ten times as long."""
+    node = {"apiVersion": "v1", "kind": "Node", **a_node(number, "@name@")}
+    node["metadata"] |= {"uid": "uid-@name@", "creationTimestamp": MOMENT, "resourceVersion": "1"}
+    return orjson.dumps(node)
 
 
 def replica_set(app: int) -> bytes:
@@ -190,8 +211,15 @@ class InProcess:
 
     def change(self, numbers: Sequence[int]) -> None:
         """Show placed pods with another status."""
+        self._show(self._documents.changed, numbers)
+
+    def replace(self, places: Sequence[int]) -> None:
+        """Show the end of placed pods, and their successors."""
+        self._show(self._documents.replaced, places)
+
+    def _show(self, make: Callable[[int], bytes], numbers: Sequence[int]) -> None:
         began = time.process_time()
-        self._shown.put_nowait(b"".join([self._documents.changed(each) for each in numbers]))
+        self._shown.put_nowait(b"".join(map(make, numbers)))
         self.own_s += time.process_time() - began
 
     async def until_shown(self) -> None:
@@ -303,6 +331,21 @@ async def all_bound(
             return
 
 
+async def churn(server: InProcess, placed: int, some: int) -> None:
+    """Replace all placed pods twice, so many at a time, and collect garbage as the operator does."""
+    trim = ctypes.CDLL(None).malloc_trim
+    for turn in range(2):
+        for first in range(0, placed, some):
+            for each in range(first, min(first + some, placed), 100):
+                server.replace(range(each, min(each + 100, placed)))
+                await server.until_shown()
+            gc.collect()
+            trim(0)
+            print(
+                f"  {turn * placed + min(first + some, placed):,} pods replaced: {mib():.0f} MiB", flush=True
+            )
+
+
 async def measure(chosen: argparse.Namespace, nodes: int, placed: int, waiting: int) -> dict[str, float]:
     """One size."""
     server, clock = InProcess(Documents(nodes, placed, waiting, plain=chosen.plain)), SystemClock()
@@ -338,6 +381,8 @@ async def measure(chosen: argparse.Namespace, nodes: int, placed: int, waiting: 
             await server.until_shown()
         found["event_us"] = meter.lap() / chosen.events * 1e6
         print(f"{found['event_us']:.0f} µs an event: {found['event_us'] * 2e-3:.2f} cores at 2,000 a second")
+    if chosen.churn:
+        await churn(server, placed, chosen.churn)
     found["end_mib"] = mib()
     for task in tasks:
         task.cancel()
@@ -355,6 +400,7 @@ def main() -> None:
         "--plain", action="store_true", help="waiting pods without affinities and constraints"
     )
     parser.add_argument("--events", type=int, default=20_000)
+    parser.add_argument("--churn", type=int, default=0, help="replace all placed pods, so many at a time")
     parser.add_argument("--tell", type=int, default=10_000, help="bindings after which a line is printed")
     parser.add_argument("--patience", type=float, default=900.0, help="seconds for the bindings, at most")
     parser.add_argument("--output", type=Path, help="append the result as a line of JSON")
