@@ -14,7 +14,9 @@ process has: a pod is deleted, and another of its owner begins on its node.
 
 Printed are CPU seconds and resident memory when nodes, pods and ReplicaSets are listed; CPU ms a bound pod,
 from the queue to the event that confirms it; CPU µs a pod event (a status that changes), and the share of a
-core at 2,000 a second. With ``--plain`` the waiting pods have neither affinities nor spread constraints.
+core at 2,000 a second. With ``--plain`` the waiting pods have neither affinities nor spread constraints, but
+the built-in soft spreading of pods with a ReplicaSet; with ``--bare`` there are no ReplicaSets, and no such
+spreading.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ from plimsoll.writers.volumes import VolumePatcher
 TOGETHER = 128
 #: Nodes that differ in their images and zone.
 KINDS_OF_NODES = 1_500
-LISTED = ("nodes", "replicasets", "pods")
+LISTED = ("nodes", "pods", "replicasets")
 CREATED = b'{"kind":"Status","apiVersion":"v1","status":"Success","code":201}'
 
 
@@ -348,7 +350,10 @@ async def churn(server: InProcess, placed: int, some: int) -> None:
 
 async def measure(chosen: argparse.Namespace, nodes: int, placed: int, waiting: int) -> dict[str, float]:
     """One size."""
-    server, clock = InProcess(Documents(nodes, placed, waiting, plain=chosen.plain)), SystemClock()
+    server, clock = (
+        InProcess(Documents(nodes, placed, waiting, plain=chosen.plain or chosen.bare)),
+        SystemClock(),
+    )
     loaded = Loaded(server.configuration)
 
     async def load() -> Loaded:
@@ -358,7 +363,7 @@ async def measure(chosen: argparse.Namespace, nodes: int, placed: int, waiting: 
     wing, recorder, observer = a_wing(session, clock)
     apply, cache = wing.ingestion((), observer).apply, wing.mirror.cache
     shared: dict[str, Any] = {"clock": clock, "randomness": SeededRandomness(1), "observer": observer}
-    watched = [each for each in WATCHED if each.name in LISTED]
+    watched = [each for each in WATCHED if each.name in LISTED[: 2 if chosen.bare else 3]]
     found, meter = {"before_mib": mib()}, Meter(server)
     tasks = await listed([Reflector(session, each, apply, streaming=True, **shared) for each in watched])
     found |= {"start_cpu_s": meter.lap(), "listed_mib": mib()}
@@ -399,6 +404,7 @@ def main() -> None:
     parser.add_argument(
         "--plain", action="store_true", help="waiting pods without affinities and constraints"
     )
+    parser.add_argument("--bare", action="store_true", help="the same, and no default spreading")
     parser.add_argument("--events", type=int, default=20_000)
     parser.add_argument("--churn", type=int, default=0, help="replace all placed pods, so many at a time")
     parser.add_argument("--tell", type=int, default=10_000, help="bindings after which a line is printed")

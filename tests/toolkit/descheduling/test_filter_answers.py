@@ -109,12 +109,12 @@ def bound_to(node: str) -> dict[str, Any]:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
 
 
-def ssd(*, beside: str = "") -> dict[str, Any]:
+def ssd(*, named: str = "") -> dict[str, Any]:
     """A label, and maybe the name of a node that serves as well."""
     terms: list[dict[str, Any]] = [
         {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
     ]
-    terms += bound_to(beside)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] if beside else []
+    terms += bound_to(named)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] if named else []
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
 
 
@@ -124,7 +124,7 @@ def ssd(*, beside: str = "") -> dict[str, Any]:
         pytest.param(bound_to("n1"), "n1", id="named"),
         pytest.param(bound_to("none"), "", id="unknown"),
         pytest.param(ssd(), "n1 n3 n5", id="labelled"),
-        pytest.param(ssd(beside="n2"), "n1 n2 n3 n5", id="labelled-or-named"),
+        pytest.param(ssd(named="n2"), "n1 n2 n3 n5", id="labelled-or-named"),
         pytest.param({}, "n0 n1 n2 n3 n4 n5", id="any"),
     ],
 )
