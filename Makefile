@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing bench-cost bench-fail-over
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale bench-wing soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing bench-cost bench-fail-over
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -207,6 +207,9 @@ bench-starts: $(STAMP) ## CPU time of each command's start, in multiples of a ba
 
 bench-scale: $(STAMP) ## CPU and memory of the operator in clusters of growing size: ARGS="--sizes 5000x100000,50000x500000"
 	$(BIN)/python benchmarks/scale.py $(ARGS)
+
+bench-wing: $(STAMP) ## start, bindings and pod events of the scheduling wing alone, at sizes that no server here serves: ARGS="--size 130000x130000+130000 --plain"
+	$(BIN)/python benchmarks/wing_alone.py $(ARGS)
 
 soak: $(STAMP) ## two operators for hours under pod events, flaps and fail-overs, and whether they stay flat: [HOURS=2] [FOLDER=.soak] [ARGS="--nodes 200 --deletions 9.0"]
 	PYTHONPATH=tools:devcluster/src:tests:tools $(BIN)/python -m soak $(if $(HOURS),--hours $(HOURS)) $(if $(FOLDER),--folder $(FOLDER)) $(ARGS)

@@ -6,8 +6,10 @@ For each size, ``synthetic_cluster.py`` serves it over TLS in a process of its o
 users run it, with a policy that schedules and predicts moves by six strategies. Each row has CPU seconds and
 memory by /proc: until the first of 100 waiting pods is bound; when the first rebalancing run is over; while
 2,000 pods are placed, a pod's CPU, first of forty owners one after the other, then of fifty that take turns;
-while ``--rate`` pod events a second arrive, as a share of one core. Memory is resident, the peak so far, and
-at the end. All processes end with this one.
+while ``--rate`` pod events a second arrive, as a share of one core, with those that the server really sent.
+Memory is resident, the peak so far, and at the end. With ``--churn`` the events go on for so many seconds, in
+which every fifth one has begun or ended a pod; a line a minute says what the operator's memory is then. All
+processes end with this one.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import yaml
@@ -35,7 +37,8 @@ from output import append
 SERVER = Path(__file__).with_name("synthetic_cluster.py")
 HEAD = (
     "| Nodes | Pods | First binding: CPU s | wall s | peak MiB | First run: CPU s | peak MiB"
-    " | A pod of a rollout, CPU ms | of a wave | pods/s | Events: cores | peak MiB | at the end, MiB | load |"
+    " | A pod of a rollout, CPU ms | of a wave | pods/s | Events: cores | sent a second | peak MiB"
+    " | at the end, MiB | load |"
 )
 
 
@@ -44,7 +47,8 @@ class Growth:
     """What one size cost.
 
     Attributes:
-        rate: Pod events a second that were sent.
+        sent_per_s: Pod events a second that the server has sent.
+        churn_mib: Resident memory, minute by minute.
     """
 
     nodes: int
@@ -58,6 +62,8 @@ class Growth:
     wave_ms: float = 0.0
     wave_per_s: float = 0.0
     cores: float = 0.0
+    sent_per_s: float = 0.0
+    churn_mib: list[float] = field(default_factory=list)
     peak_mib: float = 0.0
     end_mib: float = 0.0
 
@@ -67,7 +73,8 @@ class Growth:
             f"| {self.nodes:,} | {self.pods:,} | {self.first_cpu_s:.1f} | {self.first_s:.0f}"
             f" | {self.first_mib:.0f} | {self.run_cpu_s:.1f} | {self.run_mib:.0f} | {self.rollout_ms:.2f}"
             f" | {self.wave_ms:.2f}"
-            f" | {self.wave_per_s:.0f} | {self.cores:.2f} | {self.peak_mib:.0f} | {self.end_mib:.0f}"
+            f" | {self.wave_per_s:.0f} | {self.cores:.2f} | {self.sent_per_s:.0f}"
+            f" | {self.peak_mib:.0f} | {self.end_mib:.0f}"
             f" | {os.getloadavg()[0]:.0f} |"
         )
 
@@ -121,6 +128,10 @@ class SyntheticServer:
         """Pods that were bound."""
         return int((self.seen("bound") or ["0"])[-1])
 
+    def sent(self) -> int:
+        """Pod events that were sent."""
+        return sum(map(int, self.seen("sent")))
+
     def do(self, action: str) -> None:
         """Ask for a change."""
         request = urllib.request.Request(  # noqa: S310 - loopback
@@ -173,12 +184,28 @@ def measure(found: Growth, chosen: argparse.Namespace, folder: Path) -> None:
             time.sleep(5)
             seen.do(f"events/{chosen.rate}")
             time.sleep(2)
-            cpu_s, at = operator.cpu_s(), time.monotonic()
+            cpu_s, at, sent = operator.cpu_s(), time.monotonic(), seen.sent()
             time.sleep(chosen.seconds)
-            found.cores = (operator.cpu_s() - cpu_s) / (time.monotonic() - at)
+            took_s = time.monotonic() - at
+            found.cores = (operator.cpu_s() - cpu_s) / took_s
+            found.sent_per_s = (seen.sent() - sent) / took_s
+            churn(found, operator, seen, chosen.churn)
             seen.do("events/0")
             found.peak_mib, found.end_mib = operator.mib(), operator.mib("VmRSS")
             operator.check()
+
+
+def churn(found: Growth, operator: Weighed, seen: SyntheticServer, seconds: float) -> None:
+    """Let the events go on, and say each minute what memory the operator has."""
+    began = time.monotonic()
+    while (passed := time.monotonic() - began) < seconds:
+        time.sleep(min(60.0, seconds - passed))
+        operator.check()
+        found.churn_mib.append(operator.mib("VmRSS"))
+        print(
+            f"churn, {time.monotonic() - began:.0f} s: {found.churn_mib[-1]:.0f} MiB, {seen.sent():,} events",
+            flush=True,
+        )
 
 
 def is_over(status: dict[str, object]) -> bool:
@@ -209,6 +236,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000x20000,5000x100000", help="nodes x pods, comma-separated")
     parser.add_argument("--seconds", type=float, default=30.0, help="of pod events")
     parser.add_argument("--rate", type=int, default=500, choices=(100, 500, 1000, 2000))
+    parser.add_argument("--churn", type=float, default=0.0, help="seconds for which the events go on")
     parser.add_argument("--wave", type=int, default=2000)
     parser.add_argument("--patience", type=float, default=600.0, help="seconds for each step, at most")
     parser.add_argument("--logs", type=Path, help="keep the logs in this folder")
@@ -216,7 +244,7 @@ def main() -> None:
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all processes end with this one
     print(HEAD)
-    print("|" + " ---: |" * 14, flush=True)
+    print("|" + " ---: |" * 15, flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = chosen.logs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,8 @@ with the affinity to its node; the others have a ReplicaSet with 50 pods.
 A POST to a path below ``/synthetic/`` changes the cluster: ``pods`` creates a wave of pods that wait for a
 node, of fifty owners in turn, ``rollout`` the same owner by owner; ``events/RATE`` starts that many pod
 events a second, ``events/0`` ends them. Of ten events seven change a status, one begins a deletion, one ends
-it, one adds a pod on a node. What was bound and which policies have run is in the file KUBECONFIG.seen, a
-line each.
+it, one adds a pod on a node. What was bound, which policies have run and how many events were sent is in the
+file KUBECONFIG.seen, a line each.
 """
 
 from __future__ import annotations
@@ -268,6 +268,8 @@ class SyntheticCluster:
             while sent < due:
                 self._event(sent)
                 sent += 1
+                if sent % rate == 0:
+                    self._note(f"sent {rate}")
 
     def _event(self, number: int) -> None:
         entries = self.api.store.collection("pods").entries

@@ -8,7 +8,7 @@ import pytest
 from engine.toys import Binds, Fifo
 from plimsoll.engine.cache import templates
 from plimsoll.engine.cache.template import TemplateCache
-from plimsoll.engine.cache.templates import PROBATION, TemplateCaches, own_bytes
+from plimsoll.engine.cache.templates import FEWEST, PROBATION, TemplateCaches, own_bytes
 from plimsoll.engine.profile import Enabled, ProfileConfig, build_profile
 from plimsoll.framework import Registry
 from plimsoll.model.columns.cluster import Cluster
@@ -93,6 +93,21 @@ def test_a_template_that_came_twice_outlives_any_number_of_strangers(
     assert found(caches, template("regular")) is regular
     assert found(caches, template(0)) is None
     assert len(caches._kept) + len(caches._probation) == PROBATION + 1
+
+
+def test_fifty_templates_in_turn_are_kept_however_many_nodes_there_are(
+    caches: TemplateCaches, template: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond 60,000 nodes their columns are larger than the limit; a hundred templates are too many then."""
+    monkeypatch.setattr(templates, "CACHE_BYTES", 0)
+    monkeypatch.setattr(templates, "own_bytes", lambda _: 0)
+    for count, are_kept in ((50, True), (100, False)):
+        for _ in range(3):
+            for number in range(count):
+                caches.use(template(number))
+        kept = [found(caches, template(number)) for number in range(count)]
+        assert (None not in kept) is are_kept
+    assert len(caches._kept) == FEWEST
 
 
 def test_many_templates_in_turn_are_all_kept_in_the_end(

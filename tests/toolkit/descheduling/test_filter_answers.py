@@ -13,10 +13,11 @@ from plimsoll.plugins.inter_pod_affinity import InterPodAffinity
 from plimsoll.plugins.node_affinity import NodeAffinity
 from plimsoll.plugins.pod_topology_spread import PodTopologySpread
 from plimsoll.strategies.remove_pods_violating_inter_pod_anti_affinity import _rivalries
+from plimsoll.strategies.remove_pods_violating_node_affinity import REQUIRED, RemovePodsViolatingNodeAffinity
 from plimsoll.testing.builders import a_node, a_pod
-from plimsoll.toolkit.descheduling.filter_answers import refused_nodes
+from plimsoll.toolkit.descheduling.filter_answers import is_refused, refused_nodes
 from plimsoll.toolkit.descheduling.spread_populations import _rules_of
-from strategies.builders import a_context
+from strategies.builders import a_context, a_strategy
 
 NAMES = ("NodeAffinity", "InterPodAffinity", "PodTopologySpread")
 WRONG: dict[str, Any] = {
@@ -100,6 +101,64 @@ def test_a_filter_that_fails_is_named_once_and_the_other_schedulers_pods_are_jud
     assert [each.plugin for each in context.failures] == [name]
     assert calls == [1]
     assert asked(name, "well", context) == expected
+
+
+def bound_to(node: str) -> dict[str, Any]:
+    """The node affinity of a DaemonSet's pod."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchFields": [field]}]}}}
+
+
+def ssd(*, named: str = "") -> dict[str, Any]:
+    """A label, and maybe the name of a node that serves as well."""
+    terms: list[dict[str, Any]] = [
+        {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+    ]
+    terms += bound_to(named)["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] if named else []
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "accepted"),
+    [
+        pytest.param(bound_to("n1"), "n1", id="named"),
+        pytest.param(bound_to("none"), "", id="unknown"),
+        pytest.param(ssd(), "n1 n3 n5", id="labelled"),
+        pytest.param(ssd(named="n2"), "n1 n2 n3 n5", id="labelled-or-named"),
+        pytest.param({}, "n0 n1 n2 n3 n4 n5", id="any"),
+    ],
+)
+def test_a_filter_says_of_one_node_what_it_says_of_all(affinity: dict[str, Any], accepted: str) -> None:
+    nodes = [a_node(f"n{each}", labels={"disk": "ssd"} if each % 2 else {}) for each in range(6)]
+    context = a_context(
+        nodes, [a_pod(each, node=each, affinity=affinity) for each in ("n1", "n2")], exact=False
+    )
+    expected = [node.name not in accepted for node in context.cluster.nodes]
+
+    for pod in context.cluster.pods.values():
+        assert [is_refused(pod, each.name, "NodeAffinity", context) for each in nodes] == expected
+        refused = refused_nodes(pod, "NodeAffinity", context)
+        assert (refused is None and not any(expected)) or (
+            refused is not None and refused.tolist() == expected
+        )
+
+
+def test_the_pods_of_a_daemon_set_are_not_compared_with_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"n{each:02}" for each in range(30)]
+    pods = [a_pod(f"p-{name}", node=name, affinity=bound_to(name)) for name in names]
+    context = a_context([a_node(name) for name in names], pods, exact=False)
+    asked_about: list[int] = []
+    answer = NodeAffinity.filter
+
+    def counting(self: NodeAffinity, state: Any, pod: Any, snapshot: Any) -> Any:
+        asked_about.append(len(snapshot))
+        return answer(self, state, pod, snapshot)
+
+    monkeypatch.setattr(NodeAffinity, "filter", counting)
+    strategy = a_strategy(RemovePodsViolatingNodeAffinity, nodeAffinityType=[REQUIRED])
+
+    assert list(strategy.candidates(context)) == []
+    assert sum(asked_about) == len(pods)
 
 
 @pytest.mark.parametrize("point", ["filter", "pre_eviction_filter"])

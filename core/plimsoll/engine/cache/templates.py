@@ -20,6 +20,10 @@ from plimsoll.model.columns.cluster import Cluster
 #: Approximate maximum memory for kept caches, per profile.
 CACHE_BYTES = 256 * 2**20
 
+#: Caches that are kept however many nodes there are: with fewer, a wave of fifty owners that alternate
+#: would have each pod evaluated on all nodes. Beyond 60,000 nodes they take more than ``CACHE_BYTES``.
+FEWEST = 64
+
 #: Bytes of a kept cache besides its columns, and for each byte of its template's deciding fields: 15 kB and
 #: 11 were measured.
 BESIDES, A_BYTE = 16_384, 12
@@ -99,7 +103,8 @@ class TemplateCaches:
         # A column of points for each score plugin, their sum, and the feasible rows. Filter codes mostly
         # depend on nodes and are shared: six columns a cache, as measured.
         columns = 8 * (len(self._profile.score) + 2) * len(self._cluster)
-        while len(self._kept) > PROBATION and self._own_bytes + columns * len(self._kept) > CACHE_BYTES:
+        most = max(CACHE_BYTES, FEWEST * columns)
+        while len(self._kept) > PROBATION and self._own_bytes + columns * len(self._kept) > most:
             oldest, _ = self._kept.popitem(last=False)
             self._own_bytes -= own_bytes(oldest)
 

@@ -207,8 +207,7 @@ class Cluster:
         """The size of an image and the rows of the nodes that have it; None if no node has."""
         if self._images is None:
             self._images = ImageTable()
-            for row, node in enumerate(self.nodes):
-                self._images.add(row, node.status.images)
+            self._images.add_all(node.status.images for node in self.nodes)
         return self._images.find(name)
 
     def index(self, kind: type[IndexT]) -> IndexT:

@@ -7,11 +7,15 @@ first of these nodes. Source: kube-scheduler v1.36, ``backend/cache`` (imageStat
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import numpy as np
 from msgspec import Struct, field
 
 from plimsoll.model.columns.node_rows import NodeRows
 from plimsoll.model.heavy_objects import fitting
 from plimsoll.model.kinds.node import ContainerImage
+
+#: Different images that are looked at together: where nodes share none, their rows take memory.
+MOST_IMAGES = 50_000
 
 
 class ImageState(Struct):
@@ -53,6 +57,37 @@ class ImageTable:
                     states[name] = _OnOneNode(image.size_bytes, row)
                 elif not isinstance(state, _OnOneNode) or state.row != row:
                     self._rows(name, state).add(row)
+
+    def add_all(self, nodes: Iterable[Iterable[ContainerImage]]) -> None:
+        """Record the images of the nodes in rows 0, 1 and so on.
+
+        Nodes share equal images (``cluster.shared_objects``), so the names of each are looked up once, and
+        not for each node that has it.
+        """
+        having: dict[int, tuple[ContainerImage, list[int]]] = {}
+        for row, images in enumerate(nodes):
+            for image in images:
+                known = having.get(id(image))
+                if known is None:
+                    having[id(image)] = image, [row]
+                else:
+                    known[1].append(row)
+            if len(having) > MOST_IMAGES:
+                self._enter(having.values())
+                having = {}
+        self._enter(having.values())
+
+    def _enter(self, having: Iterable[tuple[ContainerImage, list[int]]]) -> None:
+        """Record images and the rows of their nodes, in the order of the first of these."""
+        states = self._writable()
+        for image, found in having:
+            rows = np.array(found, dtype=np.intp)
+            for name in image.names:
+                state = states.get(name)
+                if state is None:
+                    state = states[name] = _OnOneNode(image.size_bytes, found[0])
+                if not isinstance(state, _OnOneNode) or state.row != found[0] or found[0] != found[-1]:
+                    self._rows(name, state).add_all(rows)
 
     def remove(self, row: int, images: Iterable[ContainerImage]) -> None:
         """Remove the images of the node in this row."""

@@ -48,6 +48,17 @@ class NodeRows:
             self._bits[byte] |= bit
             self._count += 1
 
+    def add_all(self, rows: RowArray) -> None:
+        """Add rows."""
+        if self._bits is None and len(self._few) + len(rows) <= FEW:
+            self._few.update(rows.tolist())
+            return
+        both = np.concatenate((self.array(), rows))
+        are_set = np.zeros(int(both.max()) + 1, dtype=np.bool_)
+        are_set[both] = True
+        self._few, self._bits = set(), bytearray(np.packbits(are_set, bitorder="little"))
+        self._count = int(np.count_nonzero(are_set))
+
     def discard(self, row: int) -> None:
         """Remove a row, if it is in the set."""
         if self._bits is None:

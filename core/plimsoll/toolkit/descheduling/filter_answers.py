@@ -7,6 +7,8 @@ and what it refuses is one.
 from collections.abc import Callable
 from typing import TypeVar
 
+import numpy as np
+
 from plimsoll.framework import (
     BoolArray,
     CycleState,
@@ -56,27 +58,50 @@ def refused_nodes(pod: PodInfo, plugin: str, context: StrategyContext) -> BoolAr
     None if it refuses none, or no profile with that filter places the pod. Kept for the run, in which nodes
     do not change.
     """
-    filters = context.prospects.filters(pod)
-    asked = None if filters is None else filters.get(plugin)
+    asked = _filter_of(pod, plugin, context)
     if asked is None:
         return None
     key = (refused_nodes, id(asked), pod.template)
     if key not in context.kept:
-        snapshot = context.snapshot
-        context.kept[key] = answer_of(
-            pod, plugin, lambda each: each, lambda each: _refused(each, pod, snapshot), context
-        )
+        context.kept[key] = _refused(asked, pod, context.snapshot, context)
     found: BoolArray | None = context.kept[key]
     return found
 
 
 def is_refused(pod: PodInfo, node: str, plugin: str, context: StrategyContext) -> bool:
-    """Whether the filter refuses the node to pods like this one."""
-    refused = refused_nodes(pod, plugin, context)
-    return refused is not None and bool(refused[context.cluster.rows[node]])
+    """Whether the filter refuses the node to pods like this one.
+
+    Only nodes with pods of its template are looked at, and kept: each pod of a DaemonSet has a template of
+    its own, so all nodes for each of them would be the square of their number.
+    """
+    asked = _filter_of(pod, plugin, context)
+    if asked is None:
+        return False
+    row = context.cluster.rows[node]
+    known: dict[int, bool] = context.kept.setdefault((is_refused, id(asked), pod.template), {})
+    if row not in known:
+        like_it = map(context.cluster.row_of_pod, context.pods_of(pod.namespace, pod.template))
+        rows = list({row, *(each for each in like_it if each is not None and each not in known)})
+        refused = _refused(asked, pod, context.snapshot.at(np.array(rows, dtype=np.intp)), context)
+        known.update(
+            dict.fromkeys(rows, False) if refused is None else zip(rows, refused.tolist(), strict=True)
+        )
+    return known[row]
 
 
-def _refused(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:
+def _filter_of(pod: PodInfo, plugin: str, context: StrategyContext) -> FilterPlugin | None:
+    filters = context.prospects.filters(pod)
+    return None if filters is None else filters.get(plugin)
+
+
+def _refused(
+    plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot, context: StrategyContext
+) -> BoolArray | None:
+    """The nodes of a snapshot that it refuses, shape (N,); None if it refuses none, or fails."""
+    return answer_of(pod, plugin.name, lambda each: each, lambda each: _answer(each, pod, snapshot), context)
+
+
+def _answer(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot) -> BoolArray | None:
     state = CycleState()
     allowed: frozenset[str] | None = None
     if isinstance(plugin, PreFilterPlugin):
@@ -91,6 +116,5 @@ def _refused(plugin: FilterPlugin, pod: PodInfo, snapshot: Snapshot) -> BoolArra
     codes = judged(plugin.name, "filter", plugin.filter, state, pod, snapshot)
     refused: BoolArray = checked(codes, len(snapshot), plugin.name, "filter") != 0
     if allowed is not None:
-        for row, node in enumerate(snapshot.nodes):
-            refused[row] |= node.name not in allowed
+        refused |= ~np.isin(snapshot.rows, [row for row in map(snapshot.row_of, allowed) if row is not None])
     return refused if refused.any() else None

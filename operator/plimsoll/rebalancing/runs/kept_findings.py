@@ -93,9 +93,7 @@ def _follow(index: PodIndex, changes: Iterable[Change], rows: Mapping[str, int])
     for name, gone, _ in changes:
         for pod in gone:
             index.remove(pod, rows.get(name, 0))
-    for name, _, come in changes:
-        for pod in come:
-            index.add(pod, rows.get(name, 0))
+    index.add_all((pod, rows.get(name, 0)) for name, _, come in changes for pod in come)
 
 
 def _differing(
