@@ -176,7 +176,8 @@ def _problem(each: Any, context: StrategyContext) -> str:
     """What is wrong with a candidate, "" if nothing is."""
     if not isinstance(each, Candidate) or not isinstance(each.pod, PodInfo):
         return f"proposed {shown(each)}; expected a Candidate with its PodInfo"
-    if not (isinstance(each.reason, str) and isinstance(each.node, str) and isinstance(each.target, str)):
+    texts: Any = each  # whatever a strategy of another author has set
+    if not (isinstance(texts.reason, str) and isinstance(texts.node, str) and isinstance(texts.target, str)):
         return f"proposed {each.pod.key} with a node, reason or target that is no text"
     if each.node not in context.cluster.rows:
         return f"proposed {each.pod.key} on {shown(each.node)}, and there is no such node"
