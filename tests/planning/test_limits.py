@@ -1,8 +1,10 @@
 """Ceilings: counts, shares, and no ceiling at all."""
 
 import pytest
+from msgspec.structs import replace
 
 from plimsoll.planning.limits import Ceiling, LimitLevel, Limits, Tally, Workload
+from plimsoll.planning.rebalancing_rules import PresentRule
 
 
 @pytest.mark.parametrize(
@@ -47,3 +49,39 @@ def test_the_strictest_budget_wins_and_is_named() -> None:
 
     assert (reached.level, reached.level.ends_cycle) == (LimitLevel.BUDGET, True)
     assert reached.refusal.message == 'at most 0 evictions by budget "freeze"'
+
+
+ONE = Ceiling(count=1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "sentence"),
+    [
+        (Limits(total=ONE), "at most 1 eviction in this cycle"),
+        (Limits(per_node=ONE), "at most 1 eviction from node n"),
+        (Limits(per_namespace=ONE), "at most 1 eviction from namespace default"),
+        (
+            Limits(rules=lambda _: (PresentRule("default/calm", most=1),)),
+            "at most 1 eviction an hour by RebalancingRule default/calm",
+        ),
+        (Limits(per_workload=ONE), "at most 1 eviction of ReplicaSet default/web"),
+    ],
+)
+def test_a_refusal_names_what_is_limited(limits: Limits, sentence: str) -> None:
+    """One eviction is allowed, of whatever the limit counts."""
+    by_owner = limits.per_workload if "web" in sentence else Ceiling()
+    tally = Tally(replace(limits, per_workload=by_owner), lambda *_: 100)
+
+    assert tally.reached("n", "default", WEB) is None
+    tally.count("n", "default", WEB)
+
+    assert tally.reached("n", "default", WEB).refusal.message == sentence
+
+
+def test_a_workload_counts_moves_that_are_under_way() -> None:
+    """One of an earlier cycle is enough, and the sentence says so."""
+    tally = Tally(Limits(), lambda *_: 100, in_flight={WEB.key: 1})
+
+    message = tally.reached("n", "default", WEB).refusal.message
+
+    assert message == "at most 1 eviction of ReplicaSet default/web, 1 still in flight"

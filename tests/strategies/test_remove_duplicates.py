@@ -148,6 +148,23 @@ def test_the_cheapest_leave_here() -> None:
     assert here == ["c-n0-0", "a-n0-0"]
 
 
+def test_destinations_count_the_moves_before() -> None:
+    """Of four pods two may be on each node: n1 takes the first that leaves, and then no more with another."""
+    context = a_context([a_node("n0"), a_node("n1")], pods_on("n0", 4), exact=False)
+    candidates = a_strategy(RemoveDuplicates).candidates(context)
+    first = next(candidates)
+    assert isinstance(first, Candidate)
+    assert [first.destinations.admits(name) for name in ("n0", "n1")] == [False, True]
+
+    context.cluster.displace(first.pod.uid)
+    for pod in (first.pod, *pods_on("n1", 1, prefix="new-")):
+        context.cluster.place(context.cluster.templates.info(getattr(pod, "pod", pod)), "n1")
+    second = candidates.send(Verdict.ACCEPTED)
+
+    assert isinstance(second, Candidate)
+    assert not second.destinations.admits("n1")
+
+
 class TestConformance(StrategyConformance):
     """The laws every strategy obeys."""
 

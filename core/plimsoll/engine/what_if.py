@@ -93,7 +93,8 @@ class TemplateWhatIf:
                     return np.zeros(len(rows), dtype=np.bool_)
             judged &= self._cache.filters.codes(plugin.name)[rows] == 0
         # Only linear filters can account for nominated pods from sums of requests.
-        judged &= ~np.isin(rows, self._claims.rows)
+        if len(self._claims.rows):
+            judged &= ~np.isin(rows, self._claims.rows)
         return judged
 
     def helpful(self) -> RowArray:
@@ -170,10 +171,10 @@ class TemplateWhatIf:
         )
         if rule is None or len(rule) > MOST_WANTED:
             return rows
-        left = np.isin(rows, self._claims.rows)
-        for _, other in self._judges:
-            if other is not plugin:
-                left |= cache.filters.codes(other.name)[rows] != 0
+        others = [other for _, other in self._judges if other is not plugin]
+        left = np.isin(rows, self._claims.rows) if len(self._claims.rows) else np.zeros(len(rows), np.bool_)
+        for other in others:
+            left |= cache.filters.codes(other.name)[rows] != 0
         find_victims(addresses, rule, position, len(cache.profile.filter), rows[~left], search)
         return rows[left]
 

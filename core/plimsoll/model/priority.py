@@ -21,7 +21,7 @@ class QualityOfService(StrEnum):
     GUARANTEED = "Guaranteed"
 
 
-_RANKS = {quality: rank for rank, quality in enumerate(QualityOfService)}
+_RANKS: dict[str, int] = {quality: rank for rank, quality in enumerate(QualityOfService)}
 
 
 def quality_of_service(pod: Pod) -> QualityOfService:
@@ -46,7 +46,7 @@ def quality_of_service(pod: Pod) -> QualityOfService:
 
 def _add_positive(total: dict[str, int], quantities: Mapping[str, QuantityValue]) -> set[str]:
     positive = set()
-    for name in ("cpu", "memory"):
+    for name in ("cpu", "memory") if quantities else ():
         value = nanos(quantities.get(name, 0))
         if value > 0:
             total[name] = total.get(name, 0) + value
@@ -60,10 +60,13 @@ def importance(pod: Pod) -> tuple[bool, int, int, bool]:
     No priority before any priority, then ascending priority, then quality of service, then pods that do not
     request to be spared.
     """
+    quality: str = pod.status.qos_class
+    if quality not in _RANKS:
+        quality = quality_of_service(pod)
     return (
         pod.spec.priority is not None,
         pod.priority,
-        _RANKS[quality_of_service(pod)],
+        _RANKS[quality],
         PREFER_NO_EVICTION in pod.metadata.annotations,
     )
 

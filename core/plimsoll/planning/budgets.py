@@ -45,16 +45,16 @@ class BudgetLedger:
 
         One disruption of the budget ``given_back`` was taken and ends before this one begins.
         """
-        if needs_no_budget(pod):
-            return None
         budgets = self.over(pod)
+        if not budgets or needs_no_budget(pod):
+            return None
         if len(budgets) > 1:
             names = ", ".join(budget.key for budget in budgets)
             return Refusal(
                 "SeveralBudgets",
                 f"more than one PodDisruptionBudget covers the pod, which none allows: {names}",
             )
-        if not budgets or budgets[0].key == given_back or not counts_against(budgets[0], pod):
+        if budgets[0].key == given_back or not counts_against(budgets[0], pod):
             return None
         budget = budgets[0]
         status = budget.status

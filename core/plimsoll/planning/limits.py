@@ -94,7 +94,7 @@ class TalliedCeiling(Struct, frozen=True):
         key: Key of the population that a share refers to.
         subject: What it limits: a node, namespace, workload or budget; "" for the whole cycle.
         used: Evictions that count against it.
-        sentence: The same, for people.
+        rule: The RebalancingRule that sets it, if one does.
     """
 
     level: LimitLevel
@@ -102,7 +102,7 @@ class TalliedCeiling(Struct, frozen=True):
     key: str
     subject: str
     used: int
-    sentence: str
+    rule: str = ""
 
 
 def workload_key(namespace: str, owner: str) -> str:
@@ -160,7 +160,7 @@ class Tally(Struct):
                 continue
             most = self.most(each)
             if most is not None and each.used + 1 > most:
-                sentence = f"at most {counted(most, 'eviction')} {each.sentence}"
+                sentence = f"at most {counted(most, 'eviction')} {self._scope(each)}"
                 return LimitReached(each.level, Refusal(each.level.value, sentence))
         return None
 
@@ -168,34 +168,45 @@ class Tally(Struct):
         """The ceilings that apply to one more eviction, in the order of the checks."""
         limits = self.limits
         if limits.total.is_set:
-            yield TalliedCeiling(LimitLevel.TOTAL, limits.total, "", "", self.total, "in this cycle")
+            yield TalliedCeiling(LimitLevel.TOTAL, limits.total, "", "", self.total)
         if limits.per_minute.is_set:
-            sentence = "within a minute" + (f", {self.recent} of earlier cycles" if self.recent else "")
-            sent = self.total + self.recent
-            yield TalliedCeiling(LimitLevel.MINUTE, limits.per_minute, "", "", sent, sentence)
+            yield TalliedCeiling(LimitLevel.MINUTE, limits.per_minute, "", "", self.total + self.recent)
         for name, ceiling in limits.budgets:
             if ceiling.is_set:
-                sentence = f'by budget "{name}"'
-                yield TalliedCeiling(LimitLevel.BUDGET, ceiling, "", name, self.total, sentence)
+                yield TalliedCeiling(LimitLevel.BUDGET, ceiling, "", name, self.total)
         if limits.per_node.is_set:
-            sent, sentence = self.by_node[node], f"from node {node}"
-            yield TalliedCeiling(LimitLevel.NODE, limits.per_node, node, node, sent, sentence)
+            yield TalliedCeiling(LimitLevel.NODE, limits.per_node, node, node, self.by_node[node])
         if limits.per_namespace.is_set:
-            sent, sentence = self.by_namespace[namespace], f"from namespace {namespace}"
-            level = LimitLevel.NAMESPACE
-            yield TalliedCeiling(level, limits.per_namespace, namespace, namespace, sent, sentence)
+            sent, level = self.by_namespace[namespace], LimitLevel.NAMESPACE
+            yield TalliedCeiling(level, limits.per_namespace, namespace, namespace, sent)
         rule = fewest_an_hour(limits.rules(namespace))
         if rule is not None:
             sent = self.by_namespace[namespace] + self.hourly.get(namespace, 0)
-            sentence = f"an hour by RebalancingRule {rule.name}"
             ceiling = Ceiling(count=rule.most)
-            yield TalliedCeiling(LimitLevel.RULE, ceiling, namespace, namespace, sent, sentence)
+            yield TalliedCeiling(LimitLevel.RULE, ceiling, namespace, namespace, sent, rule.name)
         if limits.per_workload.is_set:
-            flying = self.in_flight.get(workload.key, 0)
-            sent = self.by_workload[workload.key] + flying
-            sentence = f"of {workload.name}" + (f", {flying} still in flight" if flying else "")
+            sent = self.by_workload.get(workload.key, 0) + self.in_flight.get(workload.key, 0)
             level = LimitLevel.WORKLOAD
-            yield TalliedCeiling(level, limits.per_workload, workload.key, workload.name, sent, sentence)
+            yield TalliedCeiling(level, limits.per_workload, workload.key, workload.name, sent)
+
+    def _scope(self, given: TalliedCeiling) -> str:
+        """Which evictions a ceiling counts, for people."""
+        match given.level:
+            case LimitLevel.MINUTE:
+                return "within a minute" + (f", {self.recent} of earlier cycles" if self.recent else "")
+            case LimitLevel.BUDGET:
+                return f'by budget "{given.subject}"'
+            case LimitLevel.NODE:
+                return f"from node {given.subject}"
+            case LimitLevel.NAMESPACE:
+                return f"from namespace {given.subject}"
+            case LimitLevel.RULE:
+                return f"an hour by RebalancingRule {given.rule}"
+            case LimitLevel.WORKLOAD:
+                flying = self.in_flight.get(given.key, 0)
+                return f"of {given.subject}" + (f", {flying} still in flight" if flying else "")
+            case _:
+                return "in this cycle"
 
     def most(self, given: TalliedCeiling) -> int | None:
         """How many evictions a ceiling allows; None for any number."""

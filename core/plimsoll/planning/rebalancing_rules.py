@@ -57,8 +57,8 @@ def no_rules(namespace: str) -> tuple[PresentRule, ...]:  # noqa: ARG001 - the c
 
 def fewest_an_hour(rules: tuple[PresentRule, ...]) -> PresentRule | None:
     """The rule that allows the fewest moves an hour, None if no rule counts."""
-    counting = (each for each in rules if each.most is not None)
-    return min(counting, key=lambda each: (each.most, each.name), default=None)
+    counting = [each for each in rules if each.most is not None]
+    return min(counting, key=lambda each: (each.most, each.name)) if counting else None
 
 
 @dataclass(frozen=True)

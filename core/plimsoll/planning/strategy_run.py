@@ -19,6 +19,10 @@ Judge = Callable[[Proposal], Verdict | None]
 """Says what becomes of a proposal; None wants no more of them."""
 
 
+#: Times nothing.
+UNTIMED = nullcontext()
+
+
 class StrategyTimer:
     """Seconds by strategy, including the planner's verdicts on its candidates.
 
@@ -31,12 +35,12 @@ class StrategyTimer:
         self._clock = clock
         self._is_running = False
 
-    @contextmanager
-    def timed(self, strategy: str) -> Iterator[None]:
+    def timed(self, strategy: str) -> AbstractContextManager[None]:
         """Add the time within the context to the strategy."""
-        if self._is_running:
-            yield
-            return
+        return UNTIMED if self._is_running else self._timed(strategy)
+
+    @contextmanager
+    def _timed(self, strategy: str) -> Iterator[None]:
         self._is_running, began = True, self._clock()
         try:
             yield
@@ -134,7 +138,8 @@ def proposals(
     budget = BUDGET.get()
     if budget is not None:
         budget.ask(strategy)
-    with _timed(strategy), calling(strategy.name, strategy.kind):
+    call = calling(strategy.name, strategy.kind)
+    with _timed(strategy), call:
         candidates = (source or strategy.candidates)(context)
         try:
             candidate = next(candidates)
@@ -144,7 +149,7 @@ def proposals(
         if budget is not None:
             budget.ask(strategy)
         verdict = yield _judged(candidate, strategy, context)
-        with _timed(strategy), calling(strategy.name, strategy.kind):
+        with _timed(strategy), call:
             if verdict is None:
                 candidates.close()
                 return
@@ -156,23 +161,29 @@ def proposals(
 
 def _judged(proposal: Proposal, strategy: Strategy, context: StrategyContext) -> Proposal:
     """What a strategy yielded; PluginError if it is no proposal, or names a node that there is not."""
-
-    def wrong(problem: str) -> PluginError:
-        return PluginError(strategy.name, strategy.kind, problem)
-
     pods: Any = proposal.candidates if isinstance(proposal, Bundle) else (proposal,)
     if not isinstance(pods, tuple) or not pods:
-        raise wrong(f"proposed {shown(proposal)}; a Bundle has at least one candidate, in a tuple")
+        problem = f"proposed {shown(proposal)}; a Bundle has at least one candidate, in a tuple"
+        raise PluginError(strategy.name, strategy.kind, problem)
     for each in pods:
-        if not isinstance(each, Candidate) or not isinstance(each.pod, PodInfo):
-            raise wrong(f"proposed {shown(each)}; expected a Candidate with its PodInfo")
-        if not all(isinstance(text, str) for text in (each.reason, each.node, each.target)):
-            raise wrong(f"proposed {each.pod.key} with a node, reason or target that is no text")
-        if each.node not in context.cluster.rows:
-            raise wrong(f"proposed {each.pod.key} on {shown(each.node)}, and there is no such node")
+        problem = _problem(each, context)
+        if problem:
+            raise PluginError(strategy.name, strategy.kind, problem)
     return proposal
+
+
+def _problem(each: Any, context: StrategyContext) -> str:
+    """What is wrong with a candidate, "" if nothing is."""
+    if not isinstance(each, Candidate) or not isinstance(each.pod, PodInfo):
+        return f"proposed {shown(each)}; expected a Candidate with its PodInfo"
+    texts: Any = each  # whatever a strategy of another author has set
+    if not (isinstance(texts.reason, str) and isinstance(texts.node, str) and isinstance(texts.target, str)):
+        return f"proposed {each.pod.key} with a node, reason or target that is no text"
+    if each.node not in context.cluster.rows:
+        return f"proposed {each.pod.key} on {shown(each.node)}, and there is no such node"
+    return ""
 
 
 def _timed(strategy: Strategy) -> AbstractContextManager[None]:
     timer = TIMER.get()
-    return timer.timed(strategy.name) if timer is not None else nullcontext()
+    return timer.timed(strategy.name) if timer is not None else UNTIMED

@@ -27,7 +27,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, PrivateAttr, StrictBool, StrictInt, StrictStr, model_validator
 
-from plimsoll.framework import ClusterObjects, PluginArgs, PodInfo
+from plimsoll.framework import ClusterObjects, OwnerReference, PluginArgs, PodInfo
 from plimsoll.framework.descheduling import (
     PREFER_NO_EVICTION,
     CannotJudgeError,
@@ -243,7 +243,7 @@ class DefaultEvictor(Evictor):
             hard = opted_out(pod.pod, context.now) or not_replaced(pod, context.objects)
             if hard is not None:
                 return hard
-        if self.args.no_eviction_policy == "Mandatory" and PREFER_NO_EVICTION in annotations:
+        if PREFER_NO_EVICTION in annotations and self.args.no_eviction_policy == "Mandatory":
             return Refusal("OptedOut", f"the pod's annotation {PREFER_NO_EVICTION} forbids its eviction")
         refusal = hard or self._priority(pod, context) or self._shape(pod, context)
         for check in self._asked:
@@ -288,7 +288,7 @@ class DefaultEvictor(Evictor):
 
     def _untouchable(self, pod: PodInfo) -> Refusal | None:
         annotations = pod.pod.metadata.annotations
-        if pod.pod.is_mirror:
+        if annotations and pod.pod.is_mirror:
             return Refusal("MirrorPod", "the pod mirrors a static pod of its kubelet")
         if annotations and annotations.get(SOURCE, "api") != "api":
             return Refusal("StaticPod", "the pod is a static pod of its kubelet")
@@ -382,18 +382,16 @@ class DefaultEvictor(Evictor):
         if least <= 1 or (is_exact and len(metadata.owner_references) != 1):
             return None
         for owner in metadata.owner_references if is_exact else metadata.owners:
-            whose = f"{owner.kind} {owner.name}"
-            if not (owner.controller or is_exact):
-                whose += " (which is no controller of it)"
             count = context.replicas(pod.namespace, owner.uid)
             if count < least:
                 return Refusal(
                     "MinReplicas",
-                    f"{whose} has {counted(count, 'pod')}, fewer than minReplicas {least}",
+                    f"{_shown(owner, is_exact=is_exact)} has {counted(count, 'pod')}, fewer than minReplicas"
+                    f" {least}",
                     yields_to_surge=not is_exact and count == 1,
                 )
-            ready = context.ready_replicas(pod.namespace, owner.uid)
-            if not is_exact and ready <= 1 and is_serving(pod):
+            if not is_exact and context.ready_replicas(pod.namespace, owner.uid) <= 1 and is_serving(pod):
+                whose = _shown(owner, is_exact=False)
                 return Refusal("LastReady", f"the pod is the only ready one of {whose}", yields_to_surge=True)
         return None
 
@@ -418,6 +416,12 @@ def _left_to_others(pod: PodInfo, context: StrategyContext) -> Refusal | None:
     if row not in known:
         known[row] = leaving(context.cluster.nodes[row])
     return known[row]
+
+
+def _shown(owner: OwnerReference, *, is_exact: bool) -> str:
+    """An owner whose pods are counted, for people."""
+    aside = "" if owner.controller or is_exact else " (which is no controller of it)"
+    return f"{owner.kind} {owner.name}{aside}"
 
 
 def _selects(selector: LabelSelector | None, pod: PodInfo) -> bool:

@@ -26,7 +26,6 @@ from pydantic import Field, StrictStr
 from plimsoll.framework import Node, PluginArgs, PodInfo
 from plimsoll.framework.descheduling import Strategy, StrategyContext, StrategyKind
 from plimsoll.framework.descheduling.complaints import Complaint, Complaints, Gravity, Vicinity
-from plimsoll.framework.descheduling.pod_indexes import by_key
 from plimsoll.framework.descheduling.proposals import Candidate, Candidates, Destinations, Verdict
 from plimsoll.framework.selectors import NodeMatcher, untolerated
 from plimsoll.toolkit.descheduling.eviction_order import eviction_cost
@@ -100,12 +99,8 @@ class _Crowds:
 
     def _members(self, owner: Owner) -> list[tuple[str, PodInfo, Identity]]:
         """The pods of an owner on nodes in scope, with their nodes and identities."""
-        considered, node_of = self._context.considered, self._context.node_of
-        return [
-            (node, pod, _identity(pod))
-            for pod in self._context.owned_by(*owner).values()
-            if (node := node_of(pod)) in considered
-        ]
+        placed = self._context.with_nodes(self._context.owned_by(*owner).values())
+        return [(node, pod, _identity(pod)) for node, pod in placed]
 
     def _crowds(
         self, owner: Owner, members: list[tuple[str, PodInfo, Identity]]
@@ -114,14 +109,13 @@ class _Crowds:
         if len(identities) == len(members):
             return []
         crowds: dict[Kind, _Crowd] = {}
-        by_node: dict[str, list[PodInfo]] = {}
-        for node, pod, _ in members:
+        by_node: dict[str, list[tuple[PodInfo, Identity]]] = {}
+        for node, pod, described in members:
             if not pod.pod.is_terminal and self._counts(pod, self._context):
-                by_node.setdefault(node, []).append(pod)
+                by_node.setdefault(node, []).append((pod, described))
         for node in sorted(by_node):
             seen: set[tuple[str, ...]] = set()
-            for pod in self._in_order(by_node[node]):
-                identity, kinds = _identity(pod)
+            for pod, (identity, kinds) in self._in_order(by_node[node]):
                 for kind in kinds:
                     if kind[:3] == owner:
                         crowd = crowds.setdefault(kind, _Crowd())
@@ -131,12 +125,13 @@ class _Crowds:
                 seen.add(identity)
         return sorted((kind, crowd) for kind, crowd in crowds.items() if crowd.duplicates)
 
-    def _in_order(self, pods: list[PodInfo]) -> list[PodInfo]:
+    def _in_order(self, pods: list[tuple[PodInfo, Identity]]) -> list[tuple[PodInfo, Identity]]:
         """The node's pods; among equal ones the first stay, so those that cost more to move are first."""
-        if len(pods) == 1:
-            return pods
-        pods.sort(key=by_key)
-        return pods if self._context.is_exact else sorted(pods, key=eviction_cost, reverse=True)
+        if len(pods) > 1:
+            pods.sort(key=lambda each: each[0].key)
+            if not self._context.is_exact:
+                pods.sort(key=lambda each: eviction_cost(each[0]), reverse=True)
+        return pods
 
 
 class RemoveDuplicates(Strategy):
@@ -196,10 +191,10 @@ class RemoveDuplicates(Strategy):
         for the share, and are asked about if it depends on them.
         """
         by_kind: dict[Kind, list[tuple[str, PodInfo]]] = {}
-        considered = context.considered
-        for pod, kinds in self._concerned(context, near):
-            node = context.node_of(pod)
-            if node in considered and self._is_meant(pod):
+        wanted = None if near is None else {kind for pod in near.pods for kind in _identity(pod)[1]}
+        for node, pod in context.with_nodes(self._concerned(context, wanted)):
+            kinds = _identity(pod)[1]
+            if (wanted is None or not wanted.isdisjoint(kinds)) and self._is_meant(pod):
                 for kind in kinds:
                     by_kind.setdefault(kind, []).append((node, pod))
         found = {}
@@ -230,36 +225,36 @@ class RemoveDuplicates(Strategy):
         found: _Targets = context.kept.setdefault((self.name, "targets"), _Targets())
         return found
 
-    def _concerned(
-        self, context: StrategyContext, near: Vicinity | None
-    ) -> Iterable[tuple[PodInfo, list[Kind]]]:
-        """All placed pods with their keys, or those with the keys of moving pods."""
-        if near is None:
-            return [(pod, _identity(pod)[1]) for pod in context.cluster.pods.values()]
-        wanted = {kind for pod in near.pods for kind in _identity(pod)[1]}
-        return {
-            pod.uid: (pod, kinds)
-            for namespace, owner, name, _ in wanted
-            for pod in context.owned_by(namespace, owner, name).values()
-            if not wanted.isdisjoint(kinds := _identity(pod)[1])
-        }.values()
+    def _concerned(self, context: StrategyContext, wanted: set[Kind] | None) -> Iterable[PodInfo]:
+        """All placed pods, or those of the owners of these keys."""
+        if wanted is None:
+            return context.cluster.pods.values()
+        found: dict[str, PodInfo] = {}
+        for owner in {kind[:3] for kind in wanted}:
+            found.update(context.owned_by(*owner))
+        return found.values()
 
     def _destinations(self, kind: Kind, upper: int, context: StrategyContext) -> Destinations:
-        """Nodes with fewer pods of this key than an even share."""
-        on = Counter(
-            context.node_of(pod) for pod in context.owned_by(*kind[:3]).values() if kind in _identity(pod)[1]
-        )
-        return Destinations(lambda name: on[name] < upper)
+        """Nodes with fewer pods of this key than an even share; counted if the proof asks."""
+        on: Counter[str] = Counter()
+
+        def admits(name: str) -> bool:
+            if not on:
+                pods = (pod for pod in context.owned_by(*kind[:3]).values() if kind in _identity(pod)[1])
+                on.update(map(context.node_of, pods))
+            return on[name] < upper
+
+        return Destinations(admits)
 
     def _counts(self, pod: PodInfo, context: StrategyContext) -> bool:
         return self._is_meant(pod) and context.may_go(pod)
 
     def _is_meant(self, pod: PodInfo) -> bool:
         """Whether the arguments include the pod, and it has an owner."""
-        owners = pod.pod.metadata.owner_references
-        if not owners or any(owner.kind in self.args.exclude_owner_kinds for owner in owners):
+        metadata, namespaces = pod.pod.metadata, self.args.namespaces
+        if not metadata.owner_references or metadata.has_owner_of(*self.args.exclude_owner_kinds):
             return False
-        return self.args.namespaces is None or self.args.namespaces.covers(pod.namespace)
+        return namespaces is None or namespaces.covers(pod.namespace)
 
 
 class _Targets:
@@ -305,7 +300,11 @@ def _matches(wishes: NodeMatcher, node: Node, context: StrategyContext) -> bool:
 
 
 def _identity(pod: PodInfo) -> Identity:
-    owners = tuple([(owner.kind, owner.name) for owner in pod.pod.metadata.owner_references])
+    references = pod.pod.metadata.owner_references
+    if len(references) == 1:  # almost all
+        owners: tuple[tuple[str, str], ...] = ((references[0].kind, references[0].name),)
+    else:
+        owners = tuple([(owner.kind, owner.name) for owner in references])
     return pod.template.memo(("duplicates", owners), lambda: _described(pod, owners))
 
 

@@ -22,6 +22,9 @@ from plimsoll.framework import (
 from plimsoll.framework.status import count_reasons
 from plimsoll.model.columns.columns import PositionArray, RowArray, told_apart
 
+_FirstRefusals = tuple[FilterPlugin, RowArray, list[int], IntArray]
+"""A plugin, the nodes that it is the first to reject, their distinct codes, and which of these each has."""
+
 
 class TemplateRefusals:
     """The rejections of nodes, with reasons, for the latest refresh; methods raise PluginError."""
@@ -32,11 +35,13 @@ class TemplateRefusals:
         self._filters = filters
         self._diagnosis: Diagnosis | None = None
         self._rows: dict[Code, RowArray] = {}
+        self._found: list[_FirstRefusals] = []
 
     def forget(self) -> None:
         """Drop what is kept: verdicts are renewed."""
         self._diagnosis = None
         self._rows.clear()
+        self._found.clear()
 
     def status(self, row: int, pod: PodInfo) -> Status:
         """Why a node is infeasible; success if it is feasible."""
@@ -59,20 +64,28 @@ class TemplateRefusals:
         if known is not None:
             return known
         chosen = np.zeros(len(self._filters.failed), dtype=np.bool_)
-        for plugin, rows, codes in self._refusals(self._filters.failed):
-            kinds, which = told_apart(codes)
+        for plugin, rows, kinds, which in self._kept_refusals():
             wanted = [self._refusal(plugin, kind, pod).code is code for kind in kinds]
             chosen[rows if all(wanted) else rows[np.array(wanted)[which]]] = True
         self._rows[code] = np.flatnonzero(chosen)
         return self._rows[code]
 
-    def _refusals(self, failed: PositionArray) -> Iterator[tuple[FilterPlugin, RowArray, IntArray]]:
-        """The plugins that are first to reject some nodes; with these nodes and their codes."""
-        for position in np.unique(failed).tolist():
-            if position not in (FEASIBLE, EXCLUDED):
+    def _kept_refusals(self) -> list[_FirstRefusals]:
+        """The refusals of all nodes, found once: preemption reads them after the diagnosis."""
+        if not self._found:
+            self._found = list(self._refusals(self._filters.failed))
+        return self._found
+
+    def _refusals(self, failed: PositionArray) -> Iterator[_FirstRefusals]:
+        """The plugins that are first to reject some nodes."""
+        rest = failed[failed != FEASIBLE]
+        while len(rest):  # few positions occur, so that sorting all of them would cost more
+            position = int(rest.min())
+            rest = rest[rest != position]
+            if position != EXCLUDED:
                 plugin = self._plugins[position]
                 rows = np.flatnonzero(failed == position)
-                yield plugin, rows, self._filters.codes(plugin.name)[rows]
+                yield plugin, rows, *told_apart(self._filters.codes(plugin.name)[rows])
 
     def _refusal(self, plugin: FilterPlugin, code: int, pod: PodInfo) -> Status:
         status = answered(plugin.name, "filter", plugin.refusal, code, self._pre_filter.state, pod).by(
@@ -95,12 +108,11 @@ class TemplateRefusals:
         plugins = {*self._pre_filter.narrowing, *(status.plugin for status, _ in counted[:-1])}
         if not self._pre_filter.rejected.is_success:
             plugins = {self._pre_filter.rejected.plugin} if self._pre_filter.rejected.plugin else plugins
-        for plugin, _, codes in self._refusals(failed):
+        for plugin, rows, kinds, which in self._refusals(failed) if len(overrides) else self._kept_refusals():
             plugins.add(plugin.name)
-            kinds, which = told_apart(codes)
+            counts = [len(rows)] if len(kinds) == 1 else np.bincount(which).tolist()
             counted += [
-                (self._refusal(plugin, kind, pod), count)
-                for kind, count in zip(kinds, np.bincount(which).tolist(), strict=True)
+                (self._refusal(plugin, kind, pod), count) for kind, count in zip(kinds, counts, strict=True)
             ]
         # The nodes that are named do not exist, and a new one has another name.
         is_nowhere = (

@@ -68,24 +68,20 @@ class PresentFindings(Struct, frozen=True):
     """What evictors have found, for as long as nothing that they read changes: until the next move.
 
     Attributes:
-        told: The state of what they read: changes of placed and of other pods, evictors, measurements.
+        placed: Changes of placed pods by then.
+        others: Changes of other pods by then.
+        evictors: Who was asked.
+        measurements: What they could read.
         evictable: Uids of pods that pass ``filter`` as they are: no surge lifted a refusal.
         movable: The same of ``preEvictionFilter``.
     """
 
-    told: tuple[int, int, tuple[Evictor, ...], Measurements]
+    placed: int
+    others: int
+    evictors: tuple[Evictor, ...]
+    measurements: Measurements
     evictable: set[str] = field(default_factory=set)
     movable: set[str] = field(default_factory=set)
-
-    def is_of(self, context: "StrategyContext") -> bool:
-        """Whether nothing has changed since."""
-        placed, others, evictors, measurements = self.told
-        return (
-            placed == context.cluster.tick
-            and others == context.unplaced.changes
-            and evictors is context.evictors
-            and measurements is context.measurements
-        )
 
 
 class StrategyContext(Struct):
@@ -238,6 +234,15 @@ class StrategyContext(Struct):
         row = self.cluster.row_of_pod(pod.uid)
         return "" if row is None else self.cluster.nodes[row].name
 
+    def with_nodes(self, pods: Iterable[PodInfo]) -> list[tuple[str, PodInfo]]:
+        """Those of the pods that are placed on considered nodes, with the names of these."""
+        row_of, nodes, considered = self.cluster.row_of_pod, self.cluster.nodes, self.considered
+        return [
+            (node, pod)
+            for pod in pods
+            if (row := row_of(pod.uid)) is not None and (node := nodes[row].metadata.name) in considered
+        ]
+
     def namespaces(self) -> list[str]:
         """Namespaces with placed pods, ascending."""
         groups = self.cluster.index(PodsByTemplate).groups
@@ -285,10 +290,15 @@ class StrategyContext(Struct):
     @property
     def present(self) -> PresentFindings:
         """What evictors need not be asked again."""
-        known = self._present
-        if known is None or not known.is_of(self):
-            told = self.cluster.tick, self.unplaced.changes, self.evictors, self.measurements
-            known = self._present = PresentFindings(told)
+        known, placed, others = self._present, self.cluster.tick, self.unplaced.changes
+        if (
+            known is None
+            or known.placed != placed
+            or known.others != others
+            or known.evictors is not self.evictors
+            or known.measurements is not self.measurements
+        ):
+            known = self._present = PresentFindings(placed, others, self.evictors, self.measurements)
         return known
 
     def _filtered(self, pod: PodInfo) -> Iterator[Refusal | None]:

@@ -317,11 +317,11 @@ class UnplacedPods:
 
     def owned_by(self, namespace: str, uid: str) -> int:
         """The number of pods of the namespace that name this owner."""
-        return self._owners[namespace, uid]
+        return self._owners.get((namespace, uid), 0)
 
     def members_of(self, namespace: str, uid: str) -> int:
         """The number of pods of the namespace whose owner it is (``ObjectMeta.owners``)."""
-        return self._members[namespace, uid]
+        return self._members.get((namespace, uid), 0)
 
 
 def by_key(pod: PodInfo) -> str:

@@ -62,7 +62,10 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=F
 
     def has_owner_of(self, *kinds: str) -> bool:
         """Whether any reference, of a controller or not, is to an owner of these kinds."""
-        return any(owner.kind in kinds for owner in self.owner_references)
+        for owner in self.owner_references:  # noqa: SIM110 - any() with a generator takes thrice the time
+            if owner.kind in kinds:
+                return True
+        return False
 
     @property
     def owner(self) -> OwnerReference | None:

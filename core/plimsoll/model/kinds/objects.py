@@ -138,10 +138,11 @@ class ClusterObjects:
 
     def controller_of(self, pod: Pod) -> ReplicaSet | StatefulSet | ReplicationController | None:
         """The pod's controller; None while it is unknown, and if it is of another kind."""
-        owner = pod.metadata.controller
+        metadata = pod.metadata
+        owner = metadata.controller
         if owner is None:
             return None
-        key = f"{pod.namespace}/{owner.name}"
+        key = f"{metadata.namespace}/{owner.name}"
         found: ReplicaSet | StatefulSet | ReplicationController | None = None
         match owner.kind:
             case "ReplicaSet":

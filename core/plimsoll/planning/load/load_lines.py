@@ -74,8 +74,8 @@ class LoadLines:
 
     def of_node(self, strategy: str, node: str) -> Refusal | None:
         """Why no pod may leave a node because of its load."""
-        book = self._context.load_book
-        if book is None or strategy not in self._guided:
+        book = self._context.load_book if strategy in self._guided else None
+        if book is None:
             return None
         return self._guards.of_node(book, node, self.lines)
 
@@ -102,8 +102,8 @@ class LoadLines:
         self, strategy: str, pod: PodInfo, node: str, workload: Workload | None = None
     ) -> Refusal | None:
         """Why a pod may not leave its node because of load; ``workload`` defaults to its owner."""
-        book = self._context.load_book
-        if book is None or not self.guides(strategy, pod):
+        book = self._context.load_book if self.guides(strategy, pod) else None
+        if book is None:
             return None
         refusal = self._unmeasured(book, node)
         if refusal is None and not book.of(pod).is_measured:

@@ -220,8 +220,10 @@ def fruitless_moves(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal |
 
 def moved_recently(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
     """The pod has not replaced a moved one within the hour, unless a fresh pod or an empty node is wanted."""
-    yields = plan.traits.restarting | plan.traits.ordered
-    if candidate.pod.uid not in plan.planning_context.moved or candidate.strategy in yields:
+    traits, strategy = plan.traits, candidate.strategy
+    if candidate.pod.uid not in plan.planning_context.moved:
+        return None
+    if strategy in traits.restarting or strategy in traits.ordered:
         return None
     return Refusal("MovedRecently", REPLACED)
 

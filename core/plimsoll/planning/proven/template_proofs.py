@@ -103,7 +103,8 @@ class TemplateProofs:
         admitted = own and bool(self._targets.admitted[row])
         alike = asker, own, admitted
         is_apart = candidate.node not in ranked.best
-        if is_apart and (known := ranked.refusals.get(alike)):
+        known = ranked.refusals.get(alike) if is_apart else None
+        if known is not None:
             return known
         first: Refusal | None = None
         for name in [name for name in ranked.best if name != candidate.node][:TRIES]:

@@ -12,7 +12,7 @@ from plimsoll.framework.descheduling.context import StrategyContext
 from plimsoll.framework.descheduling.pod_indexes import is_serving
 from plimsoll.framework.descheduling.proposals import Candidate
 from plimsoll.model.kinds.pod_info import PodInfo
-from plimsoll.model.priority import PREFER_NO_EVICTION, importance, low_to_high
+from plimsoll.model.priority import PREFER_NO_EVICTION, importance
 from plimsoll.toolkit.descheduling.disruption_signals import cost
 
 
@@ -76,10 +76,9 @@ def eviction_cost(pod: PodInfo) -> EvictionCost:
     return (pod.priority, spared, deletion_cost(pod), is_serving(pod), -restarts, -started)
 
 
-def cheapest_first(pod: PodInfo) -> tuple[tuple[int, ...], EvictionCost, str]:
+def cheapest_first(pod: PodInfo) -> tuple[tuple[bool, int, int, bool], EvictionCost, str]:
     """A sort key: descheduler's order (priority, QoS class, preference against eviction), then the cost."""
-    *order, key = low_to_high(pod.pod)
-    return tuple(order), eviction_cost(pod), key
+    return importance(pod.pod), eviction_cost(pod), pod.key
 
 
 def deletion_cost(pod: PodInfo) -> int:

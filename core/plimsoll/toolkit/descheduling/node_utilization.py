@@ -112,11 +112,9 @@ class NodeEviction(Struct, frozen=True):
     def candidates(self, context: StrategyContext) -> Candidates:  # noqa: C901, PLR0912 - upstream's balancing loop in one piece
         """Yield the pods of the sources, the least important first, until neither need nor room is left."""
         for source in self.sources:
-            reason = self.reason(source)
+            node, reason = source.name, self.reason(source)
             pods = [
-                pod
-                for pod in context.pods(source.name)
-                if self.removable(pod) and context.is_evictable(pod, reason)
+                pod for pod in context.pods(node) if self.removable(pod) and context.is_evictable(pod, reason)
             ]
             if not self._go_on(source):
                 continue
@@ -132,9 +130,9 @@ class NodeEviction(Struct, frozen=True):
                     used = self.usage.pod(pod, context)
                 except UsageError:
                     continue
-                verdict = yield Candidate(pod, source.name, reason, destinations=self.targets)
+                verdict = yield Candidate(pod, node, reason, destinations=self.targets)
                 if verdict is Verdict.NODE_CLOSED:
-                    self.closed.add(source.name)
+                    self.closed.add(node)
                     break
                 if verdict is Verdict.REFUSED:
                     continue

@@ -139,8 +139,8 @@ class KeptVictims:
         self.kinds: IntArray = np.full(count, UNKNOWN, dtype=np.int64)
         self.victims: BoolArray = np.zeros((0, count), dtype=np.bool_)
         self.costs: tuple[NDArray[np.float64] | IntArray, ...] = (
-            *(np.zeros(count, dtype=np.int64) for _ in range(4)),
-            np.zeros(count, dtype=np.float64),
+            *(np.empty(count, dtype=np.int64) for _ in range(4)),
+            np.empty(count, dtype=np.float64),
         )
         self._mark = _mark(snapshot)
         self._tick = snapshot.tick
