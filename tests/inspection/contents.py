@@ -26,6 +26,7 @@ PLURALS = {
     "SchedulingPolicy": "schedulingpolicies",
     "Eviction": "evictions",
     "NodeMaintenance": "nodemaintenances",
+    "RebalancingRule": "rebalancingrules",
     "DeviceClass": "deviceclasses",
     "ResourceSlice": "resourceslices",
     "ResourceClaim": "resourceclaims",

@@ -1,38 +1,47 @@
 """OfflineCluster places the groups of a composite group together, for whatif and replay."""
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
 from inspection.test_offline_cluster import ASSUMED, SERVED
-from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.composite_pod_group import CompositePodGroup
+from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.owned_group import NOT_YET
+from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import CorePodGroup
 from plimsoll.offline.cluster import OfflineCluster, Schedulers
 from plimsoll.planning.forecasts import Forecasts
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
+from scheduling.gangs.gang_scene import a_composite, a_core_group, a_part, core_members
+
+
+def offline(nodes: Sequence[Node], placed: Sequence[Pod], *groups: Any, preempting: bool) -> OfflineCluster:
+    """A cluster with PodGroups and CompositePodGroups."""
+    fork = a_cluster(nodes, placed)
+    fork.objects.composites |= {
+        each.group_key: each for each in groups if isinstance(each, CompositePodGroup)
+    }
+    parts = {each.group_key: each for each in groups if isinstance(each, CorePodGroup)}
+    return OfflineCluster(
+        fork, Schedulers({"s": SERVED}, Forecasts(default=ASSUMED), parts), (), preempting=preempting
+    )
+
+
+def wait(one: OfflineCluster, *pods: Pod) -> None:
+    """Pods that arrive."""
+    for pod in pods:
+        one.add(one.fork.templates.info(pod))
 
 
 def an_offline_cluster(cpu: str, *, preempting: bool = False) -> OfflineCluster:
     """A node, and a composite group of two gangs of two that wait."""
-    composite = convert(
-        CompositePodGroup,
-        {
-            "metadata": {"name": "all", "namespace": "default"},
-            "spec": {"schedulingPolicy": {"gang": {"minGroupCount": 2}}},
-        },
-    )
-    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "parentCompositePodGroupName": "all"}
-    parts = [
-        convert(CorePodGroup, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
-        for name in ("a", "b")
-    ]
-    fork = a_cluster([a_node("n0", cpu=cpu)], [a_pod("low", cpu="1", node="n0", priority=-1)])
-    fork.objects.composites[composite.group_key] = composite
-    groups = {each.group_key: each for each in parts}
-    schedulers = Schedulers({"s": SERVED}, Forecasts(default=ASSUMED), groups)
-    found = OfflineCluster(fork, schedulers, (), preempting=preempting)
-    for name in ("a-0", "a-1", "b-0", "b-1"):
-        group = {"podGroupName": name[0]}
-        pod = a_pod(name, cpu="1", schedulerName="s", schedulingGroup=group)
-        found.add(fork.templates.info(pod))
+    parts = (a_part(name, least=2) for name in ("a", "b"))
+    low = a_pod("low", cpu="1", node="n0", priority=-1)
+    found = offline([a_node("n0", cpu=cpu)], [low], a_composite(), *parts, preempting=preempting)
+    wait(found, *core_members(2, "a"), *core_members(2, "b"))
     return found
 
 
@@ -61,3 +70,56 @@ def test_a_group_waits_for_its_composite_group() -> None:
     assert {"waiting for CompositePodGroup default/all: there is no such"} == {
         each.message.partition(" compositepodgroups")[0] for each in found.refusals.values()
     }
+
+
+RACK = "example.com/rack"
+
+
+@pytest.mark.parametrize("preempting", [False, True])
+def test_a_group_that_fits_is_placed_as_if_nobody_could_preempt(preempting: bool) -> None:
+    """In the smallest rack; what could leave the larger one stays."""
+    sizes = {"a": 4, "b": 2}
+    nodes = [
+        a_node(f"{rack}{at}", cpu="1", labels={RACK: rack}) for rack in sizes for at in range(sizes[rack])
+    ]
+    group = a_core_group("train", least=2, topology=RACK)
+    one = offline(nodes, [a_pod("low", cpu="1", node="a0", priority=-1)], group, preempting=preempting)
+    wait(one, *core_members(2))
+
+    assert sorted(each.node for each in one.settle()) == ["b0", "b1"]
+
+
+@pytest.mark.parametrize("preempting", [False, True])
+def test_composite_groups_that_fit_in_another_order_have_no_victims(preempting: bool) -> None:
+    """The small group takes the room of the large one, which could only preempt then; it is tried last."""
+    nodes = [a_node("wide", cpu="2"), a_node("tight", cpu="2")]
+    low = a_pod("low", cpu="1", node="tight", priority=-1)
+    parts = (a_part(name, least=1) for name in ("a", "b"))
+    one = offline(nodes, [low], a_composite(), *parts, preempting=preempting)
+    wait(one, *core_members(1, "a"), *core_members(1, "b", cpu="2"))
+
+    placed = one.settle()
+
+    assert {each.pod.name: each.node for each in placed} == {"a-0": "tight", "b-0": "wide"}
+    assert [each.victims for each in placed] == [(), ()]
+
+
+@pytest.mark.parametrize("is_deep", [False, True])
+def test_groups_start_again_when_all_their_members_have_left(is_deep: bool) -> None:
+    """Twice: no member without the others, whoever is back last."""
+    inner = a_composite("inner", parentCompositePodGroupName="all") if is_deep else a_composite()
+    root = [a_composite(least=1)] if is_deep else []
+    parts = [a_part(name, inner.name, least=2) for name in ("a", "b")]
+    one = offline([a_node("n0", cpu="4")], (), *root, inner, *parts, preempting=True)
+    pods = [*core_members(2, "a"), *core_members(2, "b")]
+    for _ in range(2):
+        wait(one, *pods[:3])
+        assert one.settle() == []
+        assert len(one.refusals) == 3
+        wait(one, pods[3])
+        assert Counter(each.pod.name for each in one.settle()) == Counter(pod.name for pod in pods)
+        assert one.refusals == {}
+        for pod in pods:
+            assert one.remove(pod.uid) is not None
+            assert one.remove(pod.uid) is None
+        assert not one.fork.pods

@@ -202,3 +202,70 @@ def test_nodes_of_a_maintenance_that_goes_on_are_no_targets(
     assert [each.resource for each in state.objects.skipped] == ["nodemaintenances"] * (
         spec.get("nodeSelector") == 1
     )
+
+
+#: A move of a pod of web from a to b was sent at noon less a minute.
+SENT = "2026-01-31T11:59:00Z"
+BEFORE, THEN, AFTER = "2026-01-31T11:58:59Z", SENT, "2026-01-31T11:59:30Z"
+
+
+def an_open_move(name: str, **spec: Any) -> dict[str, Any]:
+    """Its record."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
+    pod = {"namespace": "shop", "name": name, "uid": f"uid-of-{name}"}
+    sent = {"phase": "Evicted", "time": "2026-01-31T11:59:00Z"}
+    return {
+        "kind": "Eviction",
+        "metadata": {"name": f"{name}-0123abcd", "namespace": "shop", "creationTimestamp": SENT},
+        "spec": {
+            "pod": pod,
+            "owner": owner,
+            "policy": "all",
+            "strategy": "RemoveDuplicates",
+            "mode": "Enforce",
+            "reason": "2 pods of ReplicaSet web are on its node",
+            "fromNode": "a",
+            "targetNode": "b",
+            **spec,
+        },
+        "status": {"phase": "Evicted", "transitions": [sent]},
+    }
+
+
+@pytest.mark.parametrize(
+    ("siblings", "held"),
+    [
+        pytest.param([], "nothing", id="none-is-left-whose-shape-it-could-have"),
+        pytest.param([(BEFORE, "a")], "a stand-in", id="an-older-one-elsewhere"),
+        pytest.param([(BEFORE, "b")], "a stand-in", id="an-older-one-on-the-target"),
+        pytest.param([(BEFORE, "")], "a stand-in", id="an-older-one-that-waits"),
+        pytest.param([(AFTER, "")], "the pod", id="a-new-one-waits"),
+        pytest.param([(THEN, "")], "the pod", id="a-new-one-of-the-same-second"),
+        pytest.param([(AFTER, "b")], "nothing", id="a-new-one-is-there"),
+        pytest.param([(AFTER, "a")], "a stand-in", id="a-new-one-went-elsewhere"),
+        pytest.param([(BEFORE, ""), (BEFORE, "b"), (AFTER, "")], "the pod", id="a-new-one-among-older"),
+        pytest.param([(BEFORE, "a"), (None, "b")], "a stand-in", id="one-of-an-unknown-age"),
+    ],
+)
+def test_the_target_of_an_open_move_is_kept_until_its_replacement_is_there(
+    siblings: list[tuple[str | None, str]], held: str
+) -> None:
+    """Only pods that were made since the move can be the replacement; whatever is read first."""
+    pods = []
+    for number, (created, node) in enumerate(siblings):
+        pods.append(a_pod_document(f"web-{number}", node))
+        pods[-1]["metadata"]["creationTimestamp"] = created
+    scene = [a_node_document("a"), a_node_document("b"), a_policy_document(), *pods]
+    record = an_open_move("web-old")
+
+    for documents in ([*scene, record], [record, *scene]):
+        state = ClusterState.of(content_of(documents))
+        on_target = state.book.nominator.by_node.get("b", {})
+        waits = {each["metadata"]["uid"] for each in pods if each["metadata"]["creationTimestamp"] != BEFORE}
+        said = {"the pod" if uid in waits else "a stand-in" for uid in on_target} or {"nothing"}
+        assert said == {held}
+        row = state.cluster.rows["b"]
+        more = state.book.claimed().requested[row, 0] - state.cluster.requested[row, 0]
+        assert more == (0 if held == "nothing" else 500)
+    settled = {**record, "status": {**record["status"], "phase": "Settled"}}
+    assert ClusterState.of(content_of([*scene, settled])).book.nominator.by_node == {}

@@ -1,15 +1,18 @@
 """Requests about claims carry preconditions, nothing of drivers' fields, and parameters as written."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import orjson
+import pytest
 
 from devices.builders import DRIVER, a_claim
+from plimsoll.devices.extended_resources import ANNOTATION
 from plimsoll.devices.pod_claims import is_owned
 from plimsoll.kube.resource_claims import ResourceClaims, allocation_json
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.resource_claim import AllocationResult, Consumer, ResourceClaim, ResourceClaimStatus
-from plimsoll.ports.writes import WriteOutcome
+from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_pod
 
 ALLOCATION: dict[str, Any] = {
@@ -32,6 +35,10 @@ class _Session:
     async def request(self, method: str, path: str, body: Any = None, content_type: str = "") -> bytes:
         self.sent.append((method, path, body, content_type))
         return orjson.dumps({"metadata": {"name": "mine", "namespace": "default", "uid": self._uid}})
+
+    async def write(self, method: str, path: str, body: Any = None, content_type: str = "") -> WriteResult:
+        self.sent.append((method, path, body, content_type))
+        return DONE
 
 
 def test_parameters_of_drivers_stay_as_they_were_written() -> None:
@@ -98,3 +105,42 @@ async def test_claims_are_looked_for_where_the_pod_is() -> None:
     for uid, is_its in (("uid-b-p", True), ("another", False)):
         claim = convert(ResourceClaim, {"metadata": {"ownerReferences": [{**owner, "uid": uid}]}})
         assert is_owned(claim, a_pod("p", namespace="b")) is is_its
+
+
+ROOT = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
+CALLS: dict[str, tuple[Callable[[ResourceClaims, ResourceClaim, Any], Awaitable[object]], str]] = {
+    "read": (lambda claims, claim, _: claims.read(claim), f"GET {ROOT}/mine"),
+    "finalizers": (lambda claims, claim, _: claims.set_finalizers(claim, ()), f"PATCH {ROOT}/mine"),
+    "status": (
+        lambda claims, claim, _: claims.write_status(claim, ResourceClaimStatus()),
+        f"PATCH {ROOT}/mine/status",
+    ),
+    "unreserve": (lambda claims, claim, pod: claims.unreserve(claim, pod), f"PATCH {ROOT}/mine/status"),
+    "create": (lambda claims, claim, _: claims.create(claim, "p-"), f"POST {ROOT}"),
+    "find": (lambda claims, _, pod: claims.find(pod), f"GET {ROOT}"),
+    "delete": (lambda claims, claim, _: claims.delete(claim), f"DELETE {ROOT}/mine"),
+    "mappings": (
+        lambda claims, _, pod: claims.write_mappings(pod, "mine", ()),
+        "PATCH /api/v1/namespaces/{}/pods/p/status",
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_each_request_goes_to_the_namespace_of_its_object(call: str) -> None:
+    """One after the other to two namespaces that have a claim and a pod of the same names."""
+    session = _Session()
+    does, where = CALLS[call]
+    for namespace in ("a", "b", "a"):
+        metadata = {
+            "name": "mine",
+            "namespace": namespace,
+            "uid": "uid-mine",
+            "annotations": {ANNOTATION: ""},
+        }
+        claim = convert(ResourceClaim, {"metadata": metadata})
+
+        await does(ResourceClaims(cast("Any", session)), claim, a_pod("p", namespace=namespace))
+
+        method, path, *_ = session.sent[-1]
+        assert f"{method} {path}" == where.format(namespace)

@@ -448,3 +448,24 @@ def test_what_pods_came_with_is_theirs_when_they_settle() -> None:
     assert {uid: shares.columns[place].tolist() for uid, place in shares.places.items()} == {
         uid: list(columns) for uid, columns in known.items()
     }
+
+
+@given(st.permutations(["a", "b", "c", "d"]), st.lists(st.integers(1, 7), min_size=2, max_size=4))
+def test_equal_readings_say_the_same_of_each_node(order: list[str], cores: list[int]) -> None:
+    """Whichever node was read first, and though others are not read at all."""
+    cluster = Cluster()
+    for name in ("z", *NODES[:1], *"abcd"):
+        cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    for turn, amount in enumerate(cores):
+        readings = dict.fromkeys(order, (amount * 1000 * MILLI, amount * 2**30))
+        observed(keeper, 1_000.0 + 60 * turn, {}, readings)
+    rows = [cluster.rows[name] for name in "abcd"]
+
+    book = keeper.book
+    for column in (book.load, book.peak_load, book.course, book.read_at, book.system, book.states):
+        assert len({str(each) for each in column[rows].tolist()}) == 1
+    assert len({book.load_on(row) for row in rows}) == 1
+    unread = [cluster.rows[name] for name in ("z", NODES[0])]
+    assert not book.course[unread].any()
+    assert {book.states[row] for row in unread} == {LoadState.UNKNOWN}

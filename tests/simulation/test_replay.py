@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -307,3 +308,24 @@ def test_no_pod_is_moved_while_an_earlier_replacement_of_its_owner_is_late() -> 
     assert (one.figures.late, one.figures.moved.total()) == (1, 1)
     said = one.figures.refused["all", "ReplacementNotReady"]
     assert said.message.startswith("pod shop/web-r1 was made after a pod of the same owner was moved")
+
+
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("hours", [1, 2, 3])
+def test_a_rule_of_a_namespace_counts_the_moves_of_each_hour_anew(hours: int, most: int) -> None:
+    """Runs are every ten minutes, the last one an hour after an earlier; another namespace has no rule."""
+    seconds = 600.0 + 3600.0 * (hours - 1)
+    metadata = {"name": "calm", "namespace": "shop"}
+    rule = {"kind": "RebalancingRule", "metadata": metadata, "spec": {"maxMovesPerHour": most}}
+    pods = [
+        a_pod_document(f"{owner}-{number}", node="n1", cpu="100m", owner=owner, namespace=namespace)
+        for owner, namespace in (("web", "shop"), ("api", "other"))
+        for number in range(14)
+    ]
+    nodes = [a_node_document("n1"), a_node_document("n2")]
+
+    one = replay_of([*nodes, *pods, rule, a_rebalancing_policy()], ReplaySettings(seconds))
+
+    moved = Counter(pod.namespace for pod in one.world.fork.pods.values() if pod.pod.node_name == "n2")
+    runs = round(seconds / 600)
+    assert moved == {"shop": min(most * (hours - 1) + 1, runs), "other": min(runs, 7)}

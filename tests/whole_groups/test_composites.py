@@ -8,10 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from plimsoll.engine.gangs import composite
-from whole_groups.composites import start_together
+from whole_groups.composites import preempt, start_again, start_together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from whole_groups.composites import Outcome
 
 SEEDS = (*range(12), 17, 33, 87)  # the last two need members left out, and another order
 
@@ -77,3 +79,25 @@ def test_a_fault_is_found(
     fault(monkeypatch)
 
     assert judged() != []
+
+
+#: Where room has to be made, and enough can be.
+MADE = (14, 22, 25, 27, 38, 42, 43, 44, 45, 52, 57, 58, 60, 65, 73, 78, 79, 87, 101, 102)
+
+
+@pytest.mark.parametrize(
+    ("story", "seeds"),
+    [
+        pytest.param(start_again, range(40), id="members-come-late-or-are-lost"),
+        pytest.param(preempt, MADE, id="others-make-room"),
+    ],
+)
+def test_composite_groups_start_whole_the_second_time(
+    story: Callable[[int], Outcome], seeds: Iterable[int]
+) -> None:
+    """And preempt for what they need alone: no member of theirs, none twice, and none in vain."""
+    found = {seed: story(seed) for seed in seeds}
+
+    assert sum(each.started for each in found.values()) >= 20
+    assert [seed for seed, each in found.items() if each.may_start > each.started] == []
+    assert {seed: each.faults for seed, each in found.items() if each.faults} == {}

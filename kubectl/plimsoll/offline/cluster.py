@@ -247,7 +247,7 @@ class OfflineCluster:
         members = self._members(self._parts(key))
         if group is None or not members:
             return []
-        joint = self._together(key, group, members, preempting=True)
+        joint = self._decided(key, group, members, preempting=True)
         return [victim for each in joint.placements for victim in each.victims] if joint.is_feasible else []
 
     # -- what planners read ----------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ class OfflineCluster:
             return []
         found = self._group(group)
         assert found is not None
-        joint = self._together(group, found, members, preempting=self._preempting)
+        joint = self._decided(group, found, members, preempting=self._preempting)
         for each in joint.refused:
             self.refusals[each.pod.uid] = each
         if not joint.is_feasible:
@@ -391,10 +391,20 @@ class OfflineCluster:
         """The node label whose value the members share, "" for none."""
         return self._within.get(key, group.spec.topology_key)
 
+    def _decided(
+        self, key: str, group: PodGroup, members: list[PodInfo], *, preempting: bool
+    ) -> GangDecision:
+        """The decision about waiting members; victims are the last resort, as in the operator."""
+        joint = self._together(key, group, members, preempting=False)
+        if joint.is_feasible or not preempting:
+            return joint
+        rescue = self._together(key, group, members, preempting=True)
+        return rescue if rescue.is_feasible else joint
+
     def _together(
         self, key: str, group: PodGroup, members: list[PodInfo], *, preempting: bool
     ) -> GangDecision:
-        """The decision about the waiting members of a group."""
+        """Places for the waiting members of a group and of those that start with it, or for none."""
         of_group: dict[str, list[tuple[PodInfo, ProfileScheduler]]] = {}
         for pod in members:
             scheduler = self.scheduler_of(pod, preempting=preempting)

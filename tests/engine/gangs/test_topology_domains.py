@@ -399,3 +399,22 @@ def test_the_rack_that_takes_the_most_members_goes_first_and_of_these_the_smalle
 
     assert len(found.placements) == min(4, max(rooms))
     assert rooms[int(found.placements[0].node.removeprefix("n"))] == max(rooms)
+
+
+@given(rng=st.randoms(use_true_random=False))
+def test_a_group_that_fits_nowhere_is_told_of_the_rack_with_the_most_room(rng: random.Random) -> None:
+    """However many racks are fuller: that is where the fewest members are lacking."""
+    sizes = [rng.randint(2, 6) for _ in range(rng.randint(2, 5))]
+    free = [rng.randint(0, size - 1) for size in sizes]
+    needed = max(max(free) + 1, 2)
+    nodes = [a_node(f"n{at}", cpu=str(size), labels={RACK: f"r{at}"}) for at, size in enumerate(sizes)]
+    taken = zip(sizes, free, strict=True)
+    old = [a_pod(f"old{at}", cpu=str(size - left), node=f"n{at}") for at, (size, left) in enumerate(taken)]
+
+    found = in_a_rack(a_cluster(nodes, old), equals(needed + rng.randint(0, 2)), needed)
+
+    assert not found.is_feasible
+    most = max(free)
+    if needed <= max(sizes):
+        said = found.message(0, needed)
+        assert any(f"{RACK} r{at}," in said for at, left in enumerate(free) if left == most), said

@@ -187,7 +187,7 @@ class _Scope(Struct, frozen=True):
         ours: The uids of all members of the tree, which cannot be victims.
         first: A member, which is told of a search that is given up.
         domains: Label and value of the domains that confine the members.
-        only_needed: Whether members beyond a group's minimum are left out.
+        only_needed: Whether groups and members beyond the minimum are left out.
         twins: The schedulers on the fork, by the id of the one that they are copies of.
     """
 
@@ -319,7 +319,7 @@ def _in_order(
 ) -> tuple[_Found, list[Leaf | Branch]]:
     """The groups one after the other, each seeing those before it; also those that did not fit.
 
-    When they preempt, those that fit without victims go first, and no more than are needed take any.
+    When they preempt, those that fit without victims go first.
     """
     fork, met = scope.cluster.fork(), 0
     inside = scope.on(fork)
@@ -328,7 +328,7 @@ def _in_order(
     for is_preempting in (False, True) if scope.is_preempting else (False,):
         left, failed, refused, said = failed, [], [], []
         for each in left:
-            if scope.is_preempting and met >= node.least:
+            if scope.only_needed and met >= node.least:
                 break
             found = _placed(each, replace(inside, is_preempting=is_preempting))
             refused += found.refused
