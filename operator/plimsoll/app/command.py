@@ -56,6 +56,13 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
         str,
         Option(help="Namespace of the Lease; left out: the pod's own, or kube-system outside of a cluster."),
     ] = "",
+    operator_name: Annotated[
+        str,
+        Option(
+            help="Serve the policies whose label plimsoll.dev/operator has this name, and only place pods;"
+            " left out: serve those without the label."
+        ),
+    ] = "",
     cluster_name: Annotated[
         str, Option(help="Name of the cluster in log lines, the audit log and notices.")
     ] = "",
