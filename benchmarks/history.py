@@ -11,7 +11,6 @@ the present commit; of several runs at one commit the best counts. A tree with c
 import argparse
 import json
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,23 +29,9 @@ WORSE = 1.05
 #: Commits to look back.
 COMMITS = 500
 
-#: Loops of the calibration, of which the best counts.
-LOOPS = 40
 
-
-def calibration_s() -> float:
-    """CPU seconds of a loop that depends on the interpreter and the machine, and on nothing of ours."""
-    best = float("inf")
-    for _ in range(LOOPS):
-        began, table = time.thread_time(), dict[int, int]()
-        for number in range(40_000):
-            table[number * 7 % 4_099] = table.get(number % 4_099, 0) + len(str(number))
-        best = min(best, time.thread_time() - began)
-    return best
-
-
-def figures(path: Path, unit_s: float) -> dict[str, float]:
-    """The figures of a file of results, in calibration loops."""
+def figures(path: Path) -> dict[str, float]:
+    """The figures of a file of results, in the calibration loops that ran next to each."""
     found: dict[str, float] = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         result = json.loads(line)
@@ -54,7 +39,7 @@ def figures(path: Path, unit_s: float) -> dict[str, float]:
         for figure in FIGURES:
             if figure in result:
                 seconds = result[figure] / (1e6 if figure.endswith("_us") else 1)
-                found[f"{title}: {figure.rpartition('_')[0]}"] = seconds / unit_s
+                found[f"{title}: {figure.rpartition('_')[0]}"] = seconds / result["unit_s"]
     return found
 
 
@@ -111,7 +96,6 @@ def main() -> None:
     )
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout")
     parser.add_argument("--history", type=Path, help="left out: .bench-history.jsonl of the checkout")
-    parser.add_argument("--calibration", type=float, help="seconds of the loop; left out: measured now")
     given = parser.parse_args()
     kept = given.history or given.root / ".bench-history.jsonl"
     now = circumstances(given.root)
@@ -120,7 +104,7 @@ def main() -> None:
         "commit": now.commit.rstrip("+"),
         "day": now.day,
         "machine": machine,
-        "figures": figures(given.results, given.calibration or calibration_s()),
+        "figures": figures(given.results),
     }
     if now.commit.endswith("+"):
         print(f"not kept: {mine['commit']} has changes that are not committed")

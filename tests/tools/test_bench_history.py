@@ -46,6 +46,7 @@ class Checkout:
             },
             {"nodes": 1000, "pods": 9, "case": "usual", "strategy": "all", "warm_s": cycle_s * unit_s},
         ]
+        results = [{**each, "unit_s": unit_s, "p99_us": 9.0} for each in results]
         file = self.history.with_name("results.jsonl")
         file.write_text("".join(f"{json.dumps(each)}\n" for each in results))
         command = [
@@ -55,7 +56,7 @@ class Checkout:
             "--root",
             str(self.folder),
         ]
-        command += ["--history", str(self.history), "--calibration", str(unit_s)]
+        command += ["--history", str(self.history)]
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         return done.stdout.splitlines()
@@ -129,20 +130,13 @@ def test_figures_are_compared_with_those_of_the_same_machine_in_its_own_units(ch
     assert checkout.measured(99.0) == [f"compared with 0 commits on this machine ({checkout.history})"]
 
 
-def test_a_run_calibrates_itself(checkout: Checkout) -> None:
-    """As make bench calls it: the same seconds are as many loops, within noise."""
-    file = checkout.history.with_name("results.jsonl")
-    file.write_text('{"nodes": 1, "family": "basic", "templates": "10", "best_us": 1e6}\n')
-    command = [
-        sys.executable,
-        str(ROOT / "benchmarks/history.py"),
-        str(file),
-        "--root",
-        str(checkout.folder),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools")}
-    subprocess.run(command, check=True, capture_output=True, env=environment)
+def test_the_engine_calibrates_each_figure(tmp_path: Path) -> None:
+    """As make bench calls it."""
+    output = tmp_path / "results.jsonl"
+    command = [sys.executable, str(ROOT / "benchmarks/engine.py"), "--nodes", "5", "--families", "basic"]
+    command += ["--most", "20", "--varieties", "10", "--output", str(output)]
+    subprocess.run(command, check=True, capture_output=True)
 
-    (line,) = (checkout.folder / ".bench-history.jsonl").read_text().splitlines()
-    (loops,) = json.loads(line)["figures"].values()
-    assert 10 < loops < 10_000
+    (result,) = map(json.loads, output.read_text().splitlines())
+    assert 1e-4 < result["unit_s"] < 1.0
+    assert result["best_us"] > 0
