@@ -5,14 +5,17 @@
 Figures of two machines, or of one that is busy with other things, cannot be compared as they are. So each is
 kept as a multiple of a calibration loop that runs next to it, with the machine that measured it, in
 ``.bench-history.jsonl``, which is not in git. It is compared with figures of the same machine at ancestors of
-the present commit; of several runs at one commit the best counts. A tree with changes is compared, not kept.
+the present commit; of several runs at one commit the best counts. Where runs of one commit differ by more
+than 5 %, only what differs by more is reported. A tree with changes is compared, not kept.
 """
 
 import argparse
 import json
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 from book.results import circumstances
@@ -70,14 +73,26 @@ class Loss(NamedTuple):
     before: str
 
 
-def losses(history: Mapping[str, Mapping[str, float]]) -> Iterator[Loss]:
-    """The figures that are worse at the last commit."""
+def spread(entries: Sequence[Mapping[str, Any]], name: str) -> float:
+    """By how much runs of one commit differ in a figure: the median of those that were measured again."""
+    runs = defaultdict[str, list[float]](list)
+    for entry in entries:
+        if name in entry["figures"]:
+            runs[entry["commit"]].append(entry["figures"][name])
+    return median([max(each) / min(each) for each in runs.values() if len(each) > 1] or [1.0])
+
+
+def losses(
+    history: Mapping[str, Mapping[str, float]], entries: Sequence[Mapping[str, Any]]
+) -> Iterator[Loss]:
+    """The figures that are worse at the last commit, by more than runs of one commit differ."""
     *_, last = history
     for name, present in history[last].items():
         rows = [(commit, each[name]) for commit, each in history.items() if name in each]
         best = min(value for _, value in rows)
-        if present > WORSE * best:
-            good = max(place for place, (_, value) in enumerate(rows) if value <= WORSE * best)
+        most = best * max(WORSE, spread(entries, name))
+        if present > most:
+            good = max(place for place, (_, value) in enumerate(rows) if value <= most)
             yield Loss(name, present / best, rows[good + 1][0], rows[good][0])
 
 
@@ -120,11 +135,14 @@ def main() -> None:
     if now.commit.endswith("+"):
         entries, commits = [*entries, mine], [*commits, now.commit]
     history = by_commit(entries, commits)
-    for each in losses(history):
+    for each in losses(history, entries):
         between = len(git(given.root, "log", "--format=%h", f"{each.before}..{each.since.rstrip('+')}"))
         more = f", or by one of the {between - 1} before it" if between > 1 else ""
         print(f"{each.figure} is {each.factor - 1:.0%} worse than at {each.before}, by {each.since}{more}")
+    noise = max((spread(entries, name) for name in mine["figures"]), default=1.0) - 1
     print(f"compared with {len(history) - 1} commits on this machine ({kept})")
+    if noise > WORSE - 1:
+        print(f"runs of one commit differ by up to {noise:.0%} here: what is less is not reported")
 
 
 if __name__ == "__main__":
