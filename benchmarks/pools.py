@@ -214,7 +214,14 @@ def an_operator(kubeconfig: Path, pool: str) -> Contestant:
     """The operator of a pool; "" is the one without a name."""
     one = ours(kubeconfig, f"plimsoll-{pool}")
     own = ("--operator-name", pool, "--leader-elect-resource-name", f"plimsoll-{pool}") if pool else ()
-    return Contestant(one.label, one.scheduler_name, (*one.command, *own), one.environment, one.metrics)
+    patient = (
+        "--leader-elect-lease-duration",
+        "120s",
+        "--leader-elect-renew-deadline",
+        "90s",
+    )  # a busy server
+    command = (*one.command, *patient, *own)
+    return Contestant(one.label, one.scheduler_name, command, one.environment, one.metrics)
 
 
 async def bindings(kubeconfig: Path, nodes: int, pods: int, pools: Sequence[str], folder: Path) -> str:
@@ -262,7 +269,10 @@ async def bindings(kubeconfig: Path, nodes: int, pods: int, pools: Sequence[str]
                 return running[title].cpu_s()
 
             before = await asyncio.gather(*map(started, titles))
-            await seen.until(lambda: len(seen.bound) >= pods, PATIENCE_S)
+            await seen.until(
+                lambda: len(seen.bound) >= pods or not all(one.is_alive() for one in running.values()),
+                PATIENCE_S,
+            )
             await asyncio.sleep(REST_S)
             spent = [one.cpu_s() - start for one, start in zip(running.values(), before, strict=True)]
             peaks = [one.peak_mib() for one in running.values()]

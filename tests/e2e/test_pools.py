@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from cli.commands import say
+from deploy.tools import ROOT
 from e2e.conftest import define
+from e2e.page_shell import execute
 from e2e.polls import eventually
 from e2e.scene import LEASES, POLICIES, Scene
 from e2e.speaker import MERGE, speaking
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e]
 
 POOL = "node-pool"
+PAGE = ROOT / "docs/how-to/many-operators.md"
 NAMES = ("red", "blue")
 
 
@@ -101,6 +104,23 @@ async def test_two_operators_place_their_own_pods_and_fill_no_node_twice(
         assert pools[await scene.until_bound("blue-late")] == "blue"
         assert not await scene.node_of("red-late")
         await scene.end()
+
+
+async def test_the_page_divides_a_cluster(
+    tmp_path: Path, start_roadstead: StartRoadstead, start_operator: Callable[..., Operator]
+) -> None:
+    """As its commands say, with an operator for each pool and the one without a name."""
+    cluster = start_roadstead(nodes=4)
+    async with speaking(cluster.kubeconfig) as speaker:
+        await define(speaker)
+    for one in (
+        start_operator(cluster.kubeconfig),
+        *start_pools(cluster.kubeconfig, start_operator).values(),
+    ):
+        one.until_ready()
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+
+    await execute(PAGE.read_text(encoding="utf-8"), tmp_path, kubeconfig=cluster.kubeconfig)
 
 
 async def said_by(scene: Scene, pool: str, words: str) -> None:

@@ -71,6 +71,16 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         "one queue serves all policies, and an older one sorts it otherwise",
         "use the same queueSort plugin with the same arguments",
     ),
+    "NodesOverlap": (
+        _REJECTED,
+        "the policy may place pods on nodes that an older policy of another operator fills",
+        "give both an `addedAffinity` that requires different values of one label; `plimsoll pools` writes such",
+    ),
+    "OperatorPlacesOnly": (
+        _REJECTED,
+        "the policy belongs to an operator with a name, which places pods and moves none",
+        "move its pods by a policy without the label `plimsoll.dev/operator`",
+    ),
     "NotAllowed": (
         "`Ready=False` or `Degraded=True`",
         "rights are missing that the policy needs; nothing that is not allowed is attempted",
