@@ -204,8 +204,8 @@ OUR_PREFIX = "plimsoll.dev/"
 OUR_KEYS = frozenset(
     {
         "approved", "bundle", "consolidating", "evict", "from-node", "in-work", "operator", "owner-kind",
-        "owner-name", "pause-reason", "paused-by", "pod-group", "policy", "preferred-topology", "price-per-hour",
-        "prometheus-url", "queue", "replay-seconds", "required-topology", "run", "stop", "strategy", "surged",
+        "owner-name", "pause-reason", "paused-by", "pod-group", "policy", "preferred-topology",
+        "price-per-hour", "prometheus-url", "queue", "replay-seconds", "required-topology", "run", "stop", "strategy", "surged",
         "unhealthy", "wanted-gone",
     }
 )  # fmt: skip

@@ -27,7 +27,7 @@ def pools(
         ),
     ] = "",
 ) -> None:
-    """Write the policies by which operators share a cluster, pool by pool.
+    """Write the policies by which operators share a cluster.
 
     Each pool gets a policy and a scheduler name, served by an operator that runs with --operator-name and
     the pool's name. No node can belong to two of them; plimsoll validate checks that of any policies.
