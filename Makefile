@@ -11,7 +11,7 @@ SITE := .site/.installed
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale bench-wing soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing bench-cost bench-fail-over
+.PHONY: help setup tools fmt lint types figures layers prose spelling hooks coverage suites quick laws crds test e2e deploy-check dashboards dashboards-check sbom licences audit simulate mutants planted wheels chaos upstream-e2e fuzz vectors bench bench-e2e bench-one-object bench-far-paths bench-queue bench-starting bench-starts bench-scale bench-wing soak bench-rebalancing bench-during-plan bench-plan bench-openb bench-openb-devices bench-openb-groups bench-convergence bench-load docs site demo presubmit release image image-layout image-check lock clean bench-descheduling bench-devices benchmarks devices-race drain-nodes whole-groups shared-rules pictures bench-forecasts release-check upgrade-check group-scenarios bench-groups bench-packing bench-cost bench-fail-over bench-pools
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -168,9 +168,11 @@ fuzz: $(STAMP) ## hostile input for all that reads what others wrote: MINUTES=5 
 vectors: $(STAMP) ## decide recorded cases again: VECTORS=<folder> [FAMILY=<file, or subfolder such as dra>]
 	PYTHONPATH=tools $(BIN)/python -m recordings.replay $(or $(VECTORS),../shared/vectors) $(if $(FAMILY),--family $(FAMILY))
 
-bench: $(STAMP) ## pods per second of the engine, by workload: ARGS="--nodes 5000 --families basic"; without ARGS also bench-rebalancing
-	$(BIN)/python benchmarks/engine.py $(ARGS)
-	$(if $(ARGS),,$(BIN)/python benchmarks/rebalancing.py --nodes 1000,5000)
+bench: $(STAMP) ## pods per second of the engine, by workload, and what became worse by which commit: ARGS="--nodes 5000 --families basic"; without ARGS also bench-rebalancing
+	@mkdir -p build && rm -f build/bench.jsonl
+	$(BIN)/python benchmarks/engine.py --output build/bench.jsonl $(ARGS)
+	$(if $(ARGS),,$(BIN)/python benchmarks/rebalancing.py --nodes 1000,5000 --output build/bench.jsonl)
+	PYTHONPATH=tools $(BIN)/python benchmarks/history.py build/bench.jsonl
 
 benchmarks: $(STAMP) ## measure docs/benchmarks.md and write it: [ONLY=engine,queue] [KUBE=<folder of etcd, kube-apiserver, kube-scheduler, descheduler>]
 	PYTHONPATH=tools $(BIN)/python -m book $(if $(ONLY),--only $(ONLY)) $(if $(KUBE),--kube $(KUBE)) $(ARGS)
@@ -192,6 +194,9 @@ bench-far-paths: $(STAMP) ## the costliest paths, measured again in docs/benchma
 
 bench-groups: $(STAMP) ## finding places for a whole group, in one rack or few: ARGS="--nodes 5000 --racks 200 --pods 512"
 	PYTHONPATH=benchmarks:testing $(BIN)/python benchmarks/groups.py $(ARGS)
+
+bench-pools: $(STAMP) ## one operator and two, pool by pool, and what waits at the borders: ARGS="--only borders --seeds 5"
+	PYTHONPATH=benchmarks:benchmarks/end_to_end $(BIN)/python benchmarks/pools.py $(ARGS)
 
 bench-queue: $(STAMP) ## what an event costs while many pods are unschedulable: ARGS="--pods 10000 --events 1000"
 	$(BIN)/python benchmarks/scheduling_queue.py $(ARGS)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from output import append
+from output import append, calibration_s
 from rich.console import Console
 from rich.table import Table
 
@@ -291,6 +291,7 @@ def main(
                     best_us=cell.best_us,
                     p99_us=cell.slowest_us,
                     peak_mib=cell.peak_mib,
+                    unit_s=calibration_s() if output else 0.0,
                 )
                 table.add_row(
                     family,

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from output import append
+from output import append, calibration_s
 
 from plimsoll.app.process import THRESHOLDS
 from plimsoll.engine.profile import Enabled, Profile, ProfileConfig, build_profile
@@ -258,6 +258,7 @@ def measure(
             strategy=label,
             cold_s=statistics.median(cold),
             warm_s=statistics.median(warm),
+            unit_s=calibration_s() if output else 0.0,
         )
         print(
             f"{label:45} {statistics.median(cold):7.3f} {statistics.median(warm):7.3f} s"

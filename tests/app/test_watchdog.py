@@ -64,9 +64,9 @@ class Cluster:
             found["status"] = {**found["status"], **status}
         return answer
 
-    async def watched(self, seconds: float = 55.0) -> str:
+    async def watched(self, seconds: float = 55.0, operator: str = "") -> str:
         """What the watchdog says after some seconds."""
-        task = asyncio.ensure_future(watch(self, self, self.clock, seconds))  # type: ignore[arg-type] # a fake
+        task = asyncio.ensure_future(watch(self, self, self.clock, seconds, operator))  # type: ignore[arg-type] # a fake
         await self.clock.advance(seconds + 10)
         return await task
 
@@ -82,6 +82,17 @@ async def test_a_policy_is_withdrawn_once_the_lease_was_unchanged_for_its_durati
     accepted, ready = status["conditions"]
     assert (accepted["type"], accepted["status"]) == ("Accepted", "True")
     assert (ready["status"], ready["reason"]) == ("False", "NoLeader")
+
+
+async def test_it_withdraws_the_policies_of_its_own_operator() -> None:
+    """The lease of one operator says nothing about the policies of another."""
+    red = a_policy("red", adopt={})
+    red["metadata"]["labels"] = {"plimsoll.dev/operator": "r"}
+
+    for operator, withdrawn in (("", "web"), ("r", "red")):
+        cluster = Cluster(a_policy("web", adopt={}), red)
+        await cluster.watched(operator=operator)
+        assert [each[1] for each in cluster.written] == [withdrawn]
 
 
 async def test_a_renewed_lease_withdraws_nothing() -> None:

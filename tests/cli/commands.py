@@ -29,6 +29,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "run-now": ("tidy",),
     "convert": ("policy.yaml",),
     "validate": ("manifests.yaml",),
+    "pools": ("red", "--label", "pool"),
     "fit": ("-f", str(Path(__file__).with_name("deployment.yaml"))),
     "whatif": ("--drain", "node-1"),
     "drain": ("node-1",),

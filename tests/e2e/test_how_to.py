@@ -25,7 +25,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.e2e]
 
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs/how-to").glob("*.md"))}
-OF_THEIR_OWN = {"adopt-pods", "train-in-one-rack", "upgrade"}  # executed by a test of their own
+OF_THEIR_OWN = {
+    "adopt-pods",
+    "many-operators",
+    "train-in-one-rack",
+    "upgrade",
+}  # executed by a test of their own
 #: Without a command that runs here: tests/deploy/test_clouds.py and tests/cases/kueue hold what they say.
 ELSEWHERE = {"run-on-aks", "run-on-eks", "run-on-gke", "run-on-openshift", "run-with-kueue"}
 RECORDS = "/apis/plimsoll.dev/v1alpha1/evictions"

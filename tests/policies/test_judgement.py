@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from plimsoll.api.v1alpha1.annotations import OPERATOR
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.model.kinds.rebalancing_rule import RebalancingRule
@@ -61,6 +62,121 @@ def test_what_one_policy_loses_ends_no_other() -> None:
     assert found.serving.keys() == {"a", "b"}
     assert found.described.keys() == {"c"}
     assert [each.metadata.name for each in found.working] == ["moves", "last"]
+
+
+def a_pool(name: str, operator: str, *terms: Any, **spec: Any) -> SchedulingPolicy:
+    """One of an operator, whose pods need a node that one of these terms matches; without any, all do."""
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    args = {"addedAffinity": required} if terms else {}
+    document = {
+        "metadata": {"name": name, "labels": {OPERATOR: operator} if operator else {}},
+        "spec": {
+            "scheduling": {
+                "schedulerName": f"{name}-scheduler",
+                "pluginConfig": [{"name": "NodeAffinity", "args": args}],
+            },
+            **spec,
+        },
+    }
+    return SchedulingPolicy.model_validate(document)
+
+
+def where(*requirements: tuple[str, ...]) -> dict[str, Any]:
+    """A term of requirements, each a key, an operator and values."""
+    written = [{"key": key, "operator": word, "values": values} for key, word, *values in requirements]
+    return {"matchExpressions": written}
+
+
+RED = where(("pool", "In", "red"))
+
+
+@pytest.mark.parametrize(
+    ("terms", "overlaps"),
+    [
+        pytest.param([where(("pool", "In", "blue"))], False, id="another-value"),
+        pytest.param([where(("pool", "In", "blue", "red"))], True, id="the-value-among-others"),
+        pytest.param([where(("pool", "NotIn", "red", "green"))], False, id="not-that-value"),
+        pytest.param([where(("pool", "NotIn", "green"))], True, id="not-another-value"),
+        pytest.param([where(("pool", "DoesNotExist"))], False, id="without-the-label"),
+        pytest.param([where(("pool", "Exists"))], True, id="with-the-label"),
+        pytest.param([where(("pool", "Gt", "3"))], False, id="a-number"),
+        pytest.param([where(("zone", "In", "blue"))], True, id="another-label"),
+        pytest.param([where(("zone", "In", "a"), ("pool", "In", "blue"))], False, id="one-of-two-excludes"),
+        pytest.param([where(("pool", "In", "blue")), where(("zone", "In", "a"))], True, id="an-alternative"),
+        pytest.param([], True, id="every-node"),
+    ],
+)
+def test_two_operators_place_on_different_nodes(terms: list[Any], overlaps: bool) -> None:
+    """It must follow from what both require; the younger one is refused, whichever it is."""
+    policies = [(a_pool("red", "r", RED), ORDER), (a_pool("other", "b", *terms), ORDER)]
+    for ordered in (policies, policies[::-1]):
+        lost = divide(ordered).lost
+
+        assert {name: reason for name, (reason, _) in lost.items()} == (
+            {ordered[1][0].metadata.name: "NodesOverlap"} if overlaps else {}
+        )
+        if overlaps:
+            older = ordered[0][0].metadata
+            said = f"the older policy {older.name} of operator {older.labels[OPERATOR]}, and two operators"
+            assert said in next(iter(lost.values()))[1]
+
+
+def test_named_nodes_are_divided_like_labels() -> None:
+    """A field is no label, whatever its name."""
+
+    def named(*names: str) -> list[dict[str, Any]]:
+        return [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [each]}]} for each in names
+        ]
+
+    first, label = a_pool("first", "a", *named("n1", "n2")), where(("metadata.name", "In", "n3"))
+
+    assert not divide([(first, ORDER), (a_pool("second", "b", *named("n3")), ORDER)]).lost
+    assert divide([(first, ORDER), (a_pool("second", "b", *named("n3", "n2")), ORDER)]).lost
+    assert divide([(first, ORDER), (a_pool("second", "b", label), ORDER)]).lost
+
+
+def test_what_another_operator_may_do_on_a_node() -> None:
+    """Policies of one operator may share nodes; a suspended one places nothing; without NodeAffinity, all."""
+    red = a_pool("red", "r", RED)
+    off = a_pool("off", "b", where(("pool", "In", "blue")))
+    scheduling = off.spec.scheduling
+    assert scheduling is not None
+    without = {"filter": {"disabled": [{"name": "NodeAffinity"}]}}
+    unaware = off.model_copy(
+        update={
+            "spec": off.spec.model_copy(
+                update={"scheduling": scheduling.model_validate({**scheduling.to_wire(), "plugins": without})}
+            )
+        }
+    )
+
+    assert not divide([(red, ORDER), (a_pool("same", "r"), ORDER)]).lost
+    assert not divide([(red, ORDER), (a_pool("same", "b", suspend=True), ORDER)]).lost
+    assert not divide([(red, ORDER), (off, ("FairShare", None))]).lost, "a queue for each operator"
+    assert divide([(red, ORDER), (unaware, ORDER)]).lost["off"][0] == "NodesOverlap"
+
+
+def test_an_operator_serves_its_own_policies() -> None:
+    """What others serve is known by its profile; pods are moved by the operator without a name alone."""
+    blue = where(("pool", "In", "blue"))
+    moves = {"rebalancing": {"strategies": [{"name": "RemoveDuplicates"}]}}
+    policies = [
+        (a_pool("red", "r", RED), ORDER),
+        (a_pool("blue", "", blue, **moves), ORDER),
+        (a_pool("green", "g", where(("pool", "In", "green")), **moves), ORDER),
+    ]
+    red, unnamed = divide(policies, "r"), divide(policies)
+
+    assert [*red.serving] == ["red-scheduler"]
+    assert [*red.described] == [*red.others] == ["blue-scheduler"]
+    assert not red.working
+    assert [*unnamed.serving] == ["blue-scheduler"]
+    assert [each.metadata.name for each in unnamed.working] == ["blue"]
+    assert [*unnamed.described] == [*unnamed.others] == ["red-scheduler"]
+    assert unnamed.lost == red.lost
+    assert unnamed.lost["green"][0] == "OperatorPlacesOnly"
+    assert unnamed.lost["green"][1].startswith("spec.rebalancing: operator g only places pods; move pods by")
 
 
 @pytest.mark.parametrize(

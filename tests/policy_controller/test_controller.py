@@ -11,6 +11,7 @@ import pytest
 
 from engine.toys import Fifo
 from plimsoll.access.rights import BIND, EVICT, Access
+from plimsoll.api.v1alpha1.annotations import OPERATOR
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.extender import Extender
@@ -86,7 +87,7 @@ class NoRebalancing:
 class Scene:
     """The policies of one operator."""
 
-    def __init__(self, *more: Any, statuses: Any = None) -> None:
+    def __init__(self, *more: Any, statuses: Any = None, operator: str = "") -> None:
         registry = Registry([*IN_TREE, *more])
         self.clock = FakeClock()
         self.statuses: Any = statuses or FakePolicyStatuses()
@@ -127,6 +128,7 @@ class Scene:
                 self.clock,
                 self.observer,
                 [self.rebalancing],
+                operator=operator,
             ),
             observer=self.observer,
             access=self.access,
@@ -191,6 +193,64 @@ async def test_the_smallest_policy_is_served() -> None:
     assert set(scene.served) == {"plimsoll"}
     assert scene.condition("one")[0] == "True"
     assert scene.condition("one", "Ready")[0] == "True"
+
+
+def a_pool(name: str, operator: str = "", **of_policy: Any) -> dict[str, Any]:
+    """A policy of an operator whose pods go to a pool of nodes that bears its name."""
+    policy = a_policy(name, f"{name}-scheduler", **of_policy)
+    terms = [{"matchExpressions": [{"key": "pool", "operator": "In", "values": [name]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    args = {"addedAffinity": required}
+    policy["spec"]["scheduling"]["pluginConfig"] = [{"name": "NodeAffinity", "args": args}]
+    policy["metadata"]["labels"] = {OPERATOR: operator} if operator else {}
+    return policy
+
+
+@pytest.mark.parametrize("name", ["", "r"])
+async def test_an_operator_leaves_the_policies_of_others_to_them(name: str) -> None:
+    """It serves its own and writes their status alone; of the others it needs neither plugin nor strategy."""
+    scene = Scene(operator=name)
+    theirs = a_pool("theirs", "" if name else "r")
+    theirs["spec"]["scheduling"]["plugins"] = {"score": {"enabled": [{"name": "OnlyInTheirImage"}]}}
+
+    await scene.policies.set(a_pool("own", name))
+    await scene.policies.set(theirs)
+    await scene.policies.refresh()
+
+    assert set(scene.served) == {"own-scheduler"}
+    assert set(scene.policies.others) == {"theirs-scheduler"}
+    assert set(scene.statuses.statuses) == {"own"}
+    assert {each for each, _, _ in scene.policies.conditions()} == {"own"}
+    assert scene.policies.claimed()["theirs-scheduler"] == ("theirs", "")
+
+
+async def test_a_policy_is_handed_over_by_its_label() -> None:
+    """The spec is the same, and so is its generation."""
+    scene = Scene(operator="r")
+    await scene.policies.set(a_pool("pool", "r"))
+    assert set(scene.served) == {"pool-scheduler"}
+
+    await scene.policies.set(a_pool("pool", "b"))
+    assert not scene.served
+
+    await scene.policies.set(a_pool("pool", "r"))
+    assert set(scene.served) == {"pool-scheduler"}
+
+
+async def test_an_operator_does_not_serve_a_policy_whose_nodes_another_one_fills() -> None:
+    """The older one has the nodes, whoever serves it; when it goes, the younger one is served."""
+    scene = Scene(operator="r")
+    await scene.policies.set(a_pool("pool", "r", created="2026-02-01T00:00:00Z"))
+    everywhere = a_policy("everywhere", "other")
+
+    await scene.policies.set(everywhere)
+    lost = scene.condition("pool")
+    assert not scene.served
+    await scene.policies.remove("everywhere")
+
+    assert lost[:2] == ("False", "NodesOverlap")
+    assert "the older policy everywhere of the operator without a name" in lost[2]
+    assert set(scene.served) == {"pool-scheduler"}
 
 
 async def test_the_older_of_two_keeps_the_name_whichever_came_first() -> None:

@@ -94,6 +94,20 @@ def test_two_that_lead() -> None:
     assert message.startswith("2 Plimsolls lead at the same time (plimsoll/plimsoll, x/other)")
 
 
+@pytest.mark.parametrize(("names", "problems"), [(("", "red"), 0), (("red", "blue"), 0), (("red", "red"), 1)])
+def test_two_that_lead_under_names_of_their_own(names: tuple[str, str], problems: int) -> None:
+    """Each serves its own policies, unless both have one name."""
+    first, second = (
+        deployment(each, f"--leader-elect-resource-name={each}", f"--operator-name={name}")
+        for each, name in zip(("one", "two"), names, strict=True)
+    )
+    leases = {("plimsoll", "one"): held(), ("plimsoll", "two"): held()}
+
+    found = judged(leases, first, second)
+
+    assert sum(level is Level.ERROR for _, _, level in found) == problems
+
+
 @pytest.mark.parametrize("renewed", [(True, True), (True, False), (False, True), (False, False)])
 def test_one_renewed_lease_of_several_is_a_leader(renewed: tuple[bool, ...]) -> None:
     """The lease of an installation that was left behind says nothing about the other."""

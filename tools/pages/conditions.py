@@ -18,7 +18,7 @@ from syntax_trees import nodes
 SAID_IN: Mapping[str, frozenset[str]] = {
     "policy_controller.status": frozenset({"describe"}),
     "policy_controller.controller": frozenset({"_describe"}),
-    "policies.judgement": frozenset({"judge", "divide"}),
+    "policies.judgement": frozenset({"judge", "judged_by_schema", "divide"}),
     "policies.profiles": frozenset({"failing"}),
     "rebalancing.runs.degraded_reasons": frozenset({"of", "advice", "look_back"}),
     "rebalancing.runs.scope_review": frozenset({"troubles", "advice"}),
@@ -70,6 +70,16 @@ MEANINGS: Mapping[str, tuple[str, str, str]] = {
         _REJECTED,
         "one queue serves all policies, and an older one sorts it otherwise",
         "use the same queueSort plugin with the same arguments",
+    ),
+    "NodesOverlap": (
+        _REJECTED,
+        "the policy may place pods on nodes that an older policy of another operator fills",
+        "give both an `addedAffinity` that requires different values of one label, as `plimsoll pools` does",
+    ),
+    "OperatorPlacesOnly": (
+        _REJECTED,
+        "the policy belongs to an operator with a name, which places pods and moves none",
+        "move its pods by a policy without the label `plimsoll.dev/operator`",
     ),
     "NotAllowed": (
         "`Ready=False` or `Degraded=True`",

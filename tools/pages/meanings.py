@@ -40,6 +40,7 @@ KEYS: Mapping[str, str] = {
     "plimsoll.dev/evict": "annotation of a pod or namespace: `false` forbids evictions by policies",
     "plimsoll.dev/from-node": "label of a record: the node that the pod leaves",
     "plimsoll.dev/in-work": "annotation of the lease: uid of the pod that is tried, ends of processes at it",
+    "plimsoll.dev/operator": "label of a policy: the operator that serves it, if that has a name",
     "plimsoll.dev/owner-kind": "label of a record: the kind of the pod's owner",
     "plimsoll.dev/owner-name": "label of a record: the name of the pod's owner",
     "plimsoll.dev/pause-reason": "annotation: why the moves were paused",

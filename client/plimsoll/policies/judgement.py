@@ -9,11 +9,13 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 from pydantic import ValidationError
 
+from plimsoll.api.v1alpha1.annotations import OPERATOR
 from plimsoll.api.v1alpha1.scheduling import SchedulingSpec
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.framework import ConfigurationError
 from plimsoll.framework.errors import UnknownPartError
 from plimsoll.framework.field_errors import field_errors, summary
+from plimsoll.policies.operators import may_share_nodes, moves_pods, operator_of, titled
 
 
 class SchedulingChecker(Protocol):
@@ -58,13 +60,10 @@ class PolicyChecks(Struct, frozen=True):
 
     def judge(self, document: Mapping[str, Any]) -> PolicyVerdict:
         """Validate the spec of a policy by itself; its status does not matter."""
-        document = {key: value for key, value in document.items() if key != "status"}
-        try:
-            policy = SchedulingPolicy.model_validate(document)
-        except ValidationError as exc:
-            return PolicyVerdict(
-                reason="InvalidSpec", sentence=summary(field_errors(exc, model=SchedulingPolicy))
-            )
+        read = judged_by_schema(document)
+        policy = read.policy
+        if policy is None:
+            return read
         order: tuple[str, object] = ("", None)
         try:
             if policy.spec.scheduling is not None:
@@ -84,13 +83,26 @@ class PolicyChecks(Struct, frozen=True):
         return PolicyVerdict(policy, order)
 
 
+def judged_by_schema(document: Mapping[str, Any]) -> PolicyVerdict:
+    """Validate a policy without its plugins and strategies, which may be installed elsewhere."""
+    document = {key: value for key, value in document.items() if key != "status"}
+    try:
+        return PolicyVerdict(SchedulingPolicy.model_validate(document))
+    except ValidationError as exc:
+        return PolicyVerdict(
+            reason="InvalidSpec", sentence=summary(field_errors(exc, model=SchedulingPolicy))
+        )
+
+
 class PolicyDivision(Struct):
     """Which policy serves which scheduler name.
 
     Attributes:
         claimed: The policy that has a scheduler name, by that name.
         serving: The served specs, by scheduler name; suspended policies serve nothing.
-        described: The specs of suspended policies, by scheduler name: another scheduler may work by them.
+        described: The specs by which other schedulers may work, by scheduler name: those of suspended
+            policies, and of policies that other operators serve.
+        others: The scheduler names that other operators serve.
         working: The policies that rebalance.
         lost: Why a policy serves nothing, as a word and a sentence, by policy.
     """
@@ -98,46 +110,87 @@ class PolicyDivision(Struct):
     claimed: dict[str, str] = field(default_factory=dict)
     serving: dict[str, SchedulingSpec] = field(default_factory=dict)
     described: dict[str, SchedulingSpec] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
     working: list[SchedulingPolicy] = field(default_factory=list)
     lost: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
-def divide(accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]]) -> PolicyDivision:
-    """Divide scheduler names among accepted policies, the oldest first; each comes with its queue sort."""
+def divide(
+    accepted: Iterable[tuple[SchedulingPolicy, tuple[str, object]]], operator: str = ""
+) -> PolicyDivision:
+    """Divide scheduler names and nodes among accepted policies, the oldest first; each with its queue sort.
+
+    ``operator`` is the name of the one that serves: only its own policies.
+    """
     found = PolicyDivision()
-    order: tuple[str, object] | None = None
+    orders: dict[str, tuple[str, object]] = {}  #: by operator
+    placing: list[tuple[SchedulingPolicy, SchedulingSpec]] = []
     for policy, mine in accepted:
-        name, scheduling = policy.metadata.name, policy.spec.scheduling
+        name, scheduling, owner = (
+            policy.metadata.name,
+            policy.spec.scheduling,
+            operator_of(policy.metadata.labels),
+        )
+        if owner and (moving := moves_pods(policy)):
+            found.lost[name] = "OperatorPlacesOnly", _places_only(moving, owner)
+            continue
         if scheduling is not None and scheduling.scheduler_name in found.claimed:
             found.lost[name] = "SchedulerNameTaken", _taken(found, scheduling.scheduler_name)
             continue
-        if scheduling is not None and not policy.spec.suspend and order and mine != order:
+        places = None if policy.spec.suspend else scheduling
+        if places is not None and mine != orders.get(owner, mine):
             found.lost[name] = (
                 "QueueSortDiffers",
                 (
                     f"spec.scheduling.plugins.queueSort: one queue serves all policies, sorted by the "
-                    f"{order[0]} of an older one; use it with the same arguments, not {mine[0]}"
+                    f"{orders[owner][0]} of an older one; use it with the same arguments, not {mine[0]}"
                 ),
             )
             continue
+        if places is not None:
+            shared = (
+                each
+                for each, spec in placing
+                if operator_of(each.metadata.labels) != owner and may_share_nodes(spec, places)
+            )
+            if (older := next(shared, None)) is not None:
+                found.lost[name] = "NodesOverlap", _overlap(older)
+                continue
+            placing.append((policy, places))
+            orders[owner] = mine
         if scheduling is not None:
             found.claimed[scheduling.scheduler_name] = name
-        if policy.spec.suspend:
-            if scheduling is not None:
+            if places is not None and owner == operator:
+                found.serving[scheduling.scheduler_name] = scheduling
+            else:
                 found.described[scheduling.scheduler_name] = scheduling
-            continue
-        if scheduling is not None:
-            found.serving[scheduling.scheduler_name] = scheduling
-            order = mine
-        if policy.spec.rebalancing is not None:
+                found.others.update((scheduling.scheduler_name,) if places is not None else ())
+        if policy.spec.rebalancing is not None and not policy.spec.suspend and owner == operator:
             found.working.append(policy)
     return found
+
+
+def _places_only(moving: str, owner: str) -> str:
+    return (
+        f"{moving}: {titled(owner)} only places pods; move pods by a policy without the label {OPERATOR},"
+        " whose scope.otherSchedulers names this policy's scheduler"
+    )
+
+
+def _overlap(older: SchedulingPolicy) -> str:
+    """Why a policy may not place pods where one of another operator does."""
+    whose = f"{older.metadata.name} of {titled(operator_of(older.metadata.labels))}"
+    return (
+        f"spec.scheduling.pluginConfig: a node may match this policy and the older policy {whose}, and two"
+        " operators must not fill one node; give both an addedAffinity of NodeAffinity that requires"
+        " different values of one label"
+    )
 
 
 def _taken(found: PolicyDivision, scheduler: str) -> str:
     """Why a policy does not get a scheduler name."""
     older, said = found.claimed[scheduler], f'spec.scheduling.schedulerName: "{scheduler}"'
-    if scheduler in found.described:
+    if scheduler in found.described and scheduler not in found.others:
         return (
             f"{said} belongs to the older policy {older}, which is suspended; delete that one, or choose"
             " another name"

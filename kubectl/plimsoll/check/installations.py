@@ -15,6 +15,7 @@ class Installation(Struct, frozen=True):
     workload: RunningWorkload
     lease: tuple[str, str]
     elects: bool
+    operator: str = ""  #: the name by which it knows its policies
 
     @property
     def account(self) -> tuple[str, str]:
@@ -32,5 +33,9 @@ def installations(workloads: Iterable[RunningWorkload]) -> tuple[Installation, .
                 each.flag("--leader-elect-resource-namespace") or each.namespace,
                 each.flag("--leader-elect-resource-name") or "plimsoll",
             )
-            found.append(Installation(each, lease, each.flag("--leader-elect") != "false"))
+            found.append(
+                Installation(
+                    each, lease, each.flag("--leader-elect") != "false", each.flag("--operator-name")
+                )
+            )
     return tuple(found)

@@ -29,6 +29,8 @@ def judged_leases(
     known = () if isinstance(installed, Unread) else installed
     ours = our_leases(found, known)
     leading = [key for key in ours if key in found and is_renewed(found[key], now)]
+    named = {each.lease: each.operator for each in known}
+    operators = [named.get(key, "") for key in leading]
     for key in ours:
         deployments = [each for each in known if each.elects and each.lease == key]
         yield _judged(key, found.get(key), deployments, now)
@@ -36,6 +38,7 @@ def judged_leases(
         if not each.elects:
             yield _without_election(each)
             leading += [each.account] * bool(each.workload.ready)
+            operators += [each.operator] * bool(each.workload.ready)
     if not ours and not any(not each.elects for each in known):
         yield Finding(
             Area.LEASE,
@@ -44,7 +47,8 @@ def judged_leases(
             "no operator was found: no lease named plimsoll, and no Deployment that runs plimsoll",
             "install one (docs/install.md); policies have no effect until then",
         )
-    if len(leading) > 1:
+    leading = [key for key, name in zip(leading, operators, strict=True) if operators.count(name) > 1]
+    if leading:
         names = ", ".join("/".join(each) for each in leading)
         yield Finding(
             Area.LEASE,
@@ -53,7 +57,8 @@ def judged_leases(
             f"{len(leading)} Plimsolls lead at the same time ({names}): they decide about the same pods, and"
             " neither knows the other's limits and budgets",
             "keep one of them: scale the others to 0, or give all the same"
-            " --leader-elect-resource-name and --leader-elect-resource-namespace",
+            " --leader-elect-resource-name and --leader-elect-resource-namespace, or each an --operator-name"
+            " and policies of its own",
         )
 
 

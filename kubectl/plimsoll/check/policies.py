@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from plimsoll.api.schema.conditions import ACCEPTED, DEGRADED, PAUSED, READY, Condition, ConditionStatus
+from plimsoll.policies.operators import operator_of
 from plimsoll.preflight.findings import Area, Certainty, Finding, Level, Unread, unchecked
 from plimsoll.preflight.policy_conditions import (
     SUSPENDED,
@@ -83,7 +84,9 @@ def _judged(document: Document, *, leads: bool) -> Iterator[Finding]:
     accepted = condition_of(document, ACCEPTED)
     observed = None if accepted is None else accepted.observed_generation
     if accepted is None or (generation and observed is not None and observed < generation):
-        message = "no operator has looked at it" + ("" if accepted is None else " since it was changed")
+        owner = operator_of(policy.metadata.labels)
+        who = f"operator {owner} has not" if owner else "no operator has"
+        message = f"{who} looked at it" + ("" if accepted is None else " since it was changed")
         yield Finding(
             Area.POLICIES,
             Level.WARNING,

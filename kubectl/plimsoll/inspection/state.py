@@ -141,6 +141,7 @@ class ClusterState:
         self.now = content.taken
         self.policies: dict[str, JudgedPolicy] = {}
         self.profiles: dict[str, Profile] = {}
+        self._moving: dict[str, Profile] = {}  #: of the operator that moves pods
         self.forecasts = Forecasts()
         self._assumed: dict[str, ProfileScheduler] = {}
         self.working: dict[str, SchedulingPolicy] = {}
@@ -287,15 +288,15 @@ class ClusterState:
             name: JudgedPolicy(name, document, verdict, found.lost.get(name, ("", "")))
             for name, (document, verdict) in verdicts.items()
         }
-        self.profiles = {
-            name: self.catalogue.profile(spec, found.claimed[name]) for name, spec in found.serving.items()
-        }
-        described = {
-            name: self.catalogue.profile(spec, found.claimed[name]) for name, spec in found.described.items()
-        }
+        own, described = (
+            {name: self.catalogue.profile(spec, found.claimed[name]) for name, spec in specs.items()}
+            for specs in (found.serving, found.described)
+        )
+        self.profiles = own | {name: described[name] for name in described if name in found.others}
+        self._moving = own
         self.forecasts = Forecasts(described, self.catalogue.default)
         self.working = {policy.metadata.name: policy for policy in found.working}
-        self.catalogue.tell_who_stays(found.working, self.profiles)
+        self.catalogue.tell_who_stays(found.working, own)
 
     @property
     def stop(self) -> str:
@@ -307,7 +308,7 @@ class ClusterState:
     def configured(self, name: str) -> RebalancingConfig:
         """The configuration of a working policy; while the stop button is pressed it moves nothing."""
         wanted = self.catalogue.rebalancing(
-            self.working[name], self.profiles, self.cluster.objects, self.time, self.forecasts
+            self.working[name], self._moving, self.cluster.objects, self.time, self.forecasts
         )
         wanted = msgspec.structs.replace(wanted, leaving=self._maintained)
         return wanted.held(HoldReason.STOPPED, self.stop) if self.stop else wanted

@@ -56,6 +56,13 @@ def run(  # noqa: PLR0913 - cli/parameters.py reads the options from the paramet
         str,
         Option(help="Namespace of the Lease; left out: the pod's own, or kube-system outside of a cluster."),
     ] = "",
+    operator_name: Annotated[
+        str,
+        Option(
+            help="Serve the policies whose label plimsoll.dev/operator has this name, and only place pods;"
+            " left out: serve those without the label."
+        ),
+    ] = "",
     cluster_name: Annotated[
         str, Option(help="Name of the cluster in log lines, the audit log and notices.")
     ] = "",
@@ -103,6 +110,9 @@ def watchdog(
     ] = None,
     lease_name: Annotated[str, Option(help="Name of the operator's Lease.")] = "plimsoll",
     lease_namespace: Annotated[str, Option(help="Namespace of the Lease; left out: the pod's own.")] = "",
+    operator_name: Annotated[
+        str, Option(help="Name of the operator whose policies are withdrawn; left out, it has none.")
+    ] = "",
     seconds: Annotated[
         int, Option("--for", minimum=1, help="Seconds to look at the Lease before the command ends.")
     ] = 55,
@@ -116,7 +126,7 @@ def watchdog(
     """
     from plimsoll.app import watchdog as dog  # noqa: PLC0415 - each command loads what it needs
 
-    click.echo(dog.main(kubeconfig, lease_namespace, lease_name, float(seconds)))
+    click.echo(dog.main(kubeconfig, lease_namespace, lease_name, float(seconds), operator_name))
 
 
 WATCHDOG = Verb("watchdog", watchdog)

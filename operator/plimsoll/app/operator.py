@@ -135,6 +135,7 @@ class Operator:
             self.policies.degrade,
             self.observer,
             self.clock,
+            settings.operator_name,
         )
         self.startup = Startup(
             parts,
@@ -164,6 +165,7 @@ class Operator:
             conditions=self.conditions,
             seed=self.settings.seed,
             forks_plans=self.settings.plans == "process",
+            operator=self.settings.operator_name,
         )
 
     def _profiles(
@@ -196,6 +198,7 @@ class Operator:
                 self.observer,
                 advisers=(rebalancers, self.orphans),
                 adoption=self.adoption.troubles,
+                operator=self.settings.operator_name,
             ),
             observer=self.observer,
             access=self.access,
@@ -257,7 +260,7 @@ class Operator:
     def _serve(self, schedulers: Mapping[str, ProfileScheduler], forecasts: Forecasts) -> None:
         self.parts.load.is_scored = any(each.profile.scores_load for each in schedulers.values())
         self.rebalancing.serve({name: each.profile for name, each in schedulers.items()}, forecasts)
-        self.wing.serve(schedulers)
+        self.wing.serve(schedulers, self.policies.others)
 
     def unready(self) -> str:
         """Why the operator is not ready, "" when it is ready."""
@@ -297,12 +300,13 @@ class Operator:
             group.create_task(self.start_check.run())
             group.create_task(self.parts.timer.run(), name="timer")
             group.create_task(self.access.run(), name="access reviews")
-            group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
             group.create_task(self.rebalancing.read(), name="readings of usage")
-            group.create_task(self.rebalancing.run(), name="rebalancing")
-            with suppress(TimeoutError):  # records may be unreadable; pods are scheduled nevertheless
-                async with asyncio.timeout(RECOVERY_S):
-                    await self.rebalancing.recovered.wait()
+            if not self.settings.operator_name:  # records, taints and pods of no scheduler have one keeper
+                group.create_task(self.orphans.run(self.policies.claimed), name="orphaned pods")
+                group.create_task(self.rebalancing.run(), name="rebalancing")
+                with suppress(TimeoutError):  # records may be unreadable; pods are scheduled nevertheless
+                    async with asyncio.timeout(RECOVERY_S):
+                        await self.rebalancing.recovered.wait()
             group.create_task(self.wing.run(), name="scheduling wing")
             group.create_task(self.adoption.run(self.policies.adopting), name="adoption")
 

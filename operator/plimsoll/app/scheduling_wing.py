@@ -5,7 +5,7 @@ Gangs, extenders and fair share are optional: a disabled one has no objects, and
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -293,8 +293,10 @@ class SchedulingWing:
         change = ClusterEvent(EventResource.RESOURCE_SLICE, ActionType.ADD, None, None, objects.read_only)
         self.queue.move_all_to_active_or_backoff_queue(change, self._clock.monotonic())
 
-    def serve(self, schedulers: Mapping[str, ProfileScheduler]) -> None:
-        """Set the served profiles."""
+    def serve(self, schedulers: Mapping[str, ProfileScheduler], others: Collection[str] = ()) -> None:
+        """Set the served profiles, and the scheduler names that other operators serve."""
+        if self.reports is not None:
+            self.reports.others = others
         self._waiting.serve(schedulers)
 
     def take_over(self) -> None:

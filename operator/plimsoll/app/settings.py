@@ -73,6 +73,13 @@ class Settings(BaseModel):
         description="Namespace of the Lease; empty: the pod's own, or kube-system outside of a cluster.",
     )
 
+    operator_name: str = Field(
+        default="",
+        max_length=63,
+        pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$",
+        description="Name of this operator: it serves the policies whose label plimsoll.dev/operator has it,"
+        " and only places pods; empty: those without the label.",
+    )
     cluster_name: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9]?[A-Za-z0-9._-]{0,252}$",

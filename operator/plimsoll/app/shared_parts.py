@@ -23,6 +23,7 @@ class SharedParts(Struct, frozen=True):
         machine: The machine on which the process runs.
         access: The rights that the API server grants.
         conditions: Notified when sentences in the status of policies have changed.
+        operator: The name of this operator, by which it knows its policies; "" has no name.
         forks_plans: Whether long plans run in forks of the process.
     """
 
@@ -38,6 +39,7 @@ class SharedParts(Struct, frozen=True):
     conditions: Signal
     seed: int | None
     forks_plans: bool = True
+    operator: str = ""
 
     @property
     def clock(self) -> Clock:

@@ -14,6 +14,7 @@ from plimsoll.access.rights import Access
 from plimsoll.kube.custom_resources import PolicyResources, shadowing_evictions
 from plimsoll.kube.session.session import Session
 from plimsoll.model.columns.cluster import Cluster
+from plimsoll.policies.operators import operator_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.observer import Observer
 from plimsoll.preflight.definition_reader import read_definitions
@@ -39,6 +40,7 @@ class StartCheck:
         cluster: The mirrored cluster, once complete.
         orphans: The pending pods that no scheduler serves, and the schedulers that were seen.
         degrade: Degrades every policy with a reason and a sentence.
+        operator: The name of this operator; policies of others need none of its rights.
     """
 
     def __init__(
@@ -50,7 +52,9 @@ class StartCheck:
         degrade: Callable[[str, str], None],
         observer: Observer,
         clock: Clock,
+        operator: str = "",
     ) -> None:
+        self._operator = operator
         self._session = session
         self._access = access
         self._cluster = cluster
@@ -89,7 +93,9 @@ class StartCheck:
 
     def _of_policies(self, documents: Sequence[Mapping[str, Any]]) -> Iterator[Finding]:
         """Findings about these policies from rights, other programs, and pods without a scheduler."""
-        policies = at_work(documents)
+        policies = [
+            each for each in at_work(documents) if operator_of(each.metadata.labels) == self._operator
+        ]
         wanted = [each for each in wanted_rights(policies, ()) if not each.is_base]
         asked = {one for each in wanted for one in each.asked}
         answers = {one: self._access.allows(one.right, one.namespace) for one in asked}

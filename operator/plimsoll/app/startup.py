@@ -83,6 +83,7 @@ class Startup:
             resource: functools.partial(self._ingest, resource.name) for resource in WATCHED
         }
         sinks |= {resource: functools.partial(self._take_declared, resource) for resource in declared}
+        records = {RECORDS: rebalancing.take_records} if not parts.operator else {}
         self._declared = {resource.name for resource in declared}
         randomness = parts.machine.randomness(parts.seed)
         self._reflectors = [
@@ -95,7 +96,7 @@ class Startup:
                 observer=parts.observer,
                 streaming=True,
             )
-            for resource, sink in {**sinks, RECORDS: rebalancing.take_records}.items()
+            for resource, sink in {**sinks, **records}.items()
         ]
 
         self._devices = DeviceWatches(parts, leadership, wing, self._ingest)
@@ -126,13 +127,17 @@ class Startup:
             "pods of groups of CompositePodGroups wait, all others are served",
             parts.groups.watch_composites,
         )
-        self._maintenances = OptionalWatch(
+        maintenances = OptionalWatch(
             parts,
             leadership,
             (MAINTENANCES,),
             lambda: (*READ_MAINTENANCES, MAINTENANCE_STATUS),
             lambda _, events: rebalancing.maintenances.take(events),
             "NodeMaintenances are not carried out",
+        )
+        # An operator with a name places pods only: records, maintenances and moves have one keeper.
+        self._maintenances: dict[str, OptionalWatch] = (
+            {"node maintenances": maintenances} if not parts.operator else {}
         )
         self._owners = OwnerWatches(parts, leadership, self._ingest)
 
@@ -146,7 +151,7 @@ class Startup:
             "autoscalers": self._autoscalers.run(),
             "pod groups": self._pod_groups.run(),
             "composite pod groups": self._composites.run(),
-            "node maintenances": self._maintenances.run(),
+            **{name: each.run() for name, each in self._maintenances.items()},
             "owners of groups": self._owners.run(),
         }
 
@@ -193,7 +198,7 @@ class Startup:
             self._autoscalers,
             self._pod_groups,
             self._composites,
-            self._maintenances,
+            *self._maintenances.values(),
         )
         await asyncio.gather(*(each.until_settled() for each in optional), self._until_declared())
         self._leadership.stand(was_led=await self._was_led())

@@ -19,6 +19,7 @@ from plimsoll.kube.custom_resources import PolicyResources
 from plimsoll.kube.leases import LeaseStore
 from plimsoll.kube.session.session import connected
 from plimsoll.policies.conditions import WITHDRAWN, written_conditions
+from plimsoll.policies.operators import operator_of
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.leases import LeasePort
 
@@ -29,19 +30,21 @@ LOOK_S, REQUEST_S, LEAST_S = 5.0, 5.0, 15.0
 MESSAGE = "no operator leads: no process has renewed its lease; new pods are not adopted"
 
 
-def main(kubeconfig: Path | None, namespace: str, name: str, seconds: float) -> str:
+def main(kubeconfig: Path | None, namespace: str, name: str, seconds: float, operator: str = "") -> str:
     """Look for some seconds; returns what was done."""
 
     async def run() -> str:
         async with connected(kubeconfig) as session:
             leases = LeaseStore(session, lease_namespace(namespace, kubeconfig), name, REQUEST_S)
-            return await watch(leases, PolicyResources(session), SystemClock(), seconds)
+            return await watch(leases, PolicyResources(session), SystemClock(), seconds, operator)
 
     return asyncio.run(run())
 
 
-async def watch(leases: LeasePort, policies: PolicyResources, clock: Clock, seconds: float) -> str:
-    """Withdraw policies while the lease is stale; returns what was done, in a sentence."""
+async def watch(
+    leases: LeasePort, policies: PolicyResources, clock: Clock, seconds: float, operator: str = ""
+) -> str:
+    """Withdraw the operator's policies while its lease is stale; returns what was done, in a sentence."""
     end, since = clock.monotonic() + seconds, clock.monotonic()
     seen: str | None = None  #: the version of the lease, "" without one
     withdrawn: set[str] = set()
@@ -53,21 +56,23 @@ async def watch(leases: LeasePort, policies: PolicyResources, clock: Clock, seco
             seen, since, is_stale = version if answer.is_done else None, now, False
         elif now - since >= max(LEAST_S, 0.0 if lease is None else lease.duration_s):
             is_stale = True
-            withdrawn |= await _withdraw(policies, clock)
+            withdrawn |= await _withdraw(policies, clock, operator)
         await clock.sleep(LOOK_S)
     if withdrawn:
         return f"no operator leads: {', '.join(sorted(withdrawn))} adopts no more pods"
     return "no operator leads, and no policy adopts pods" if is_stale else "an operator leads"
 
 
-async def _withdraw(policies: PolicyResources, clock: Clock) -> set[str]:
-    """Withdraw the policies that adopt pods; returns their names."""
+async def _withdraw(policies: PolicyResources, clock: Clock, operator: str) -> set[str]:
+    """Withdraw the policies of an operator that adopt pods; returns their names."""
     _, documents = await policies.list()
     done = set()
     for document in documents:
         name, found = str(document["metadata"]["name"]), written_conditions(document)
         ready = condition(found, READY)
-        if not _adopts(document) or ready is None or ready.status is not ConditionStatus.TRUE:
+        if operator_of(document["metadata"].get("labels")) != operator or not _adopts(document):
+            continue
+        if ready is None or ready.status is not ConditionStatus.TRUE:
             continue
         conditions = with_condition(
             found,

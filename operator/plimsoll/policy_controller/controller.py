@@ -24,7 +24,8 @@ from plimsoll.policies.conditions import (
     scheduler_name_of,
     written_conditions,
 )
-from plimsoll.policies.judgement import PolicyChecks, divide
+from plimsoll.policies.judgement import PolicyChecks, divide, judged_by_schema
+from plimsoll.policies.operators import operator_of
 from plimsoll.policies.profiles import ProfileSchedulers
 from plimsoll.policy_controller.status import KnownPolicy, PolicyStatuses
 from plimsoll.ports.custom_resources import PolicySource
@@ -72,6 +73,9 @@ class PolicyController:
         serve: Receives the schedulers, keyed by name, and what is assumed for others, at each change.
         conditions: Notified when sentences in the status of policies have changed.
         left_out: Why parts of installed packages cannot be used, keyed by their names.
+
+    Attributes:
+        others: The scheduler names that other operators serve.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class PolicyController:
         conditions: Signal,
         left_out: Mapping[str, str] = NO_PROBLEMS,
     ) -> None:
+        self.others: Collection[str] = ()
         self._left_out = left_out
         self._profiles = profiles
         self._rebalancing = rebalancing
@@ -108,7 +113,7 @@ class PolicyController:
             known = None  # a new policy of the same name; the watch missed the deletion of the old one
         if known is not None and _asked_run(document) not in ("", _asked_run(known.seen)):
             self._rebalancing.run_now(name)
-        if known is not None and known.seen.get("spec") == document.get("spec"):
+        if known is not None and _decisive(known.seen) == _decisive(document):
             known.seen, known.generation = document, generation
             if _is_withdrawn(document) and not _is_withdrawn(known.written):
                 known.written = None  # the watchdog has withdrawn the policy, and we lead
@@ -156,18 +161,18 @@ class PolicyController:
 
     def conditions(self) -> Iterator[tuple[str, str, bool]]:
         """For each policy and condition: the policy's name, the condition's type, whether it is true."""
-        for known in self._known.values():
+        for known in self._own():
             for each in known.conditions:
                 yield known.name, each.type, each.status == ConditionStatus.TRUE
 
     def described(self) -> Iterator[tuple[Mapping[str, Any], tuple[Condition, ...]]]:
         """For each policy: its document as last seen, and its conditions."""
-        for known in self._known.values():
+        for known in self._own():
             yield known.seen, known.conditions
 
     def degradations(self) -> Iterator[tuple[str, str]]:
         """For each degraded policy and reason: the policy's name and the reason."""
-        for known in self._known.values():
+        for known in self._own():
             for reason in known.degraded:
                 yield known.name, reason
 
@@ -177,8 +182,8 @@ class PolicyController:
         self._conditions.notify()
 
     async def refresh(self) -> None:
-        """Write the status of every policy again."""
-        for name in list(self._known):
+        """Write the status of every policy of this operator again."""
+        for name in [each.name for each in self._own()]:
             known = self._known.get(name)  # it may have been deleted or recreated meanwhile
             if known is not None:
                 self._describe(known)
@@ -200,7 +205,8 @@ class PolicyController:
 
     def _judge(self, known: KnownPolicy) -> None:
         """Accept the latest spec, or record why it is rejected."""
-        verdict = self._checks.judge(known.seen)
+        is_own = self._statuses.is_own(known)
+        verdict = self._checks.judge(known.seen) if is_own else judged_by_schema(known.seen)
         if verdict.crash is not None:
             self._observer.failed(f"policy {known.name}", repr(verdict.crash))
         known.problem = (verdict.reason, verdict.sentence)
@@ -210,7 +216,9 @@ class PolicyController:
     async def _apply(self) -> None:
         """Put accepted policies into effect; the oldest goes first if several have one scheduler name."""
         ordered = sorted(self._known.values(), key=lambda each: each.age_order)
-        found = divide((each.accepted, each.order) for each in ordered if each.accepted is not None)
+        accepted = ((each.accepted, each.order) for each in ordered if each.accepted is not None)
+        found = divide(accepted, self._statuses.operator)
+        self.others = found.others
         self._access.places_pods = bool(found.serving)
         self._profiles.serve(found.serving, found.claimed)
         self._profiles.describe(found.described, found.claimed)
@@ -220,8 +228,13 @@ class PolicyController:
         self._retain_predictions()
         for known in list(self._known.values()):
             known.lost = found.lost.get(known.name, ("", ""))
-            self._describe(known)
-        await asyncio.gather(*(self._write(known) for known in list(self._known.values())))
+            if self._statuses.is_own(known):
+                self._describe(known)
+        await asyncio.gather(*(self._write(known) for known in self._own()))
+
+    def _own(self) -> list[KnownPolicy]:
+        """The policies that this operator serves; the others have another one, which writes their status."""
+        return [known for known in self._known.values() if self._statuses.is_own(known)]
 
     def _retain_predictions(self) -> None:
         """Keep predictions of policies that predict, and of those that lack the rights to move pods."""
@@ -251,7 +264,7 @@ class PolicyController:
 
     def adopting(self) -> list[SchedulingPolicy]:
         """The policies that adopt pods."""
-        accepted = (known.accepted for _, known in sorted(self._known.items()))
+        accepted = (known.accepted for known in sorted(self._own(), key=lambda each: each.name))
         return [each for each in accepted if each is not None and adopt_of(each) is not None]
 
     def claimed(self) -> Mapping[str, tuple[str, str]]:
@@ -270,6 +283,11 @@ def _asked_run(document: Mapping[str, Any]) -> str:
     """The value of the annotation that requests a run; each new value requests one."""
     annotations = document["metadata"].get("annotations")
     return str(annotations.get(RUN, "")) if isinstance(annotations, Mapping) else ""
+
+
+def _decisive(document: Mapping[str, Any]) -> tuple[object, str]:
+    """What decides about a policy: its spec, and who serves it."""
+    return document.get("spec"), operator_of(document["metadata"].get("labels"))
 
 
 def _is_withdrawn(document: Mapping[str, Any] | None) -> bool:

@@ -19,6 +19,7 @@ from plimsoll.api.schema.conditions import (
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
 from plimsoll.policies.conditions import stopped_parts, work_of, written_conditions
+from plimsoll.policies.operators import operator_of
 from plimsoll.policy_controller.warnings import PolicyWarnings
 from plimsoll.ports.clock import Clock
 from plimsoll.ports.custom_resources import PolicyStatusWriter
@@ -105,6 +106,7 @@ class PolicyStatuses:
     Args:
         recorder: Records the events of policies.
         access: The rights that the API server grants.
+        operator: The name of the operator, which writes the status of its own policies; "" has no name.
         adoption: Why a policy does not adopt pods as it says, in sentences by reason.
 
     Attributes:
@@ -120,7 +122,9 @@ class PolicyStatuses:
         observer: Observer,
         advisers: Sequence[PolicyAdviser],
         adoption: Callable[[str], Mapping[str, str]] = lambda _: {},
+        operator: str = "",
     ) -> None:
+        self.operator = operator
         self._writer = writer
         self._recorder = recorder
         self._access = access
@@ -184,6 +188,10 @@ class PolicyStatuses:
         else:
             said(DEGRADED, holds=False, why="AsExpected", text="nothing is missing")
 
+    def is_own(self, known: KnownPolicy) -> bool:
+        """Whether this operator serves a policy."""
+        return operator_of(known.seen["metadata"].get("labels")) == self.operator
+
     def _tell(self, known: KnownPolicy, before: object) -> None:
         """Report further conditions that have begun or ended; the others have events."""
         written = written_conditions({"status": before})
@@ -199,7 +207,7 @@ class PolicyStatuses:
 
     async def write(self, known: KnownPolicy) -> None:
         """Write the status if it has changed, once rights are known."""
-        if self._access.is_pending:
+        if self._access.is_pending or not self.is_own(known):
             return
         status: dict[str, Any] = {
             "observedGeneration": known.generation,

@@ -7,9 +7,11 @@ import msgspec
 import pytest
 
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted
+from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, PodAdded
+from plimsoll.model.kinds.pod_group import GROUP_LABEL
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import GroupReports
+from plimsoll.testing.builders import a_pod
 from plimsoll.testing.fakes import FakeClock, RememberingObserver, settled
 from scheduling.gangs.gang_scene import FakeGroupStatuses, a_group
 
@@ -78,6 +80,25 @@ async def test_a_status_that_a_deposed_leader_does_not_send_is_no_failure(
     await clock.advance(1)
 
     assert observer.failures == told
+    task.cancel()
+
+
+@pytest.mark.parametrize(("others", "written"), [((), 1), (("blue",), 0), (("green",), 1)])
+async def test_the_status_of_a_group_is_written_by_the_operator_of_its_pods(
+    others: tuple[str, ...], written: int
+) -> None:
+    """What another one serves has another one's answer to why it waits."""
+    clock, groups = FakeClock(), Groups()
+    writer = Writer(clock)
+    reports = GroupReports(groups, writer, clock, RememberingObserver())
+    reports.others = others
+    groups.observe(ObjectAdded(a_group()))
+    groups.observe(PodAdded(a_pod("one", schedulerName="blue", labels={GROUP_LABEL: "train"})))
+    reports.touch("default/train")
+    task = asyncio.ensure_future(reports.run())
+    await clock.advance(1)
+
+    assert len(writer.written_s) == written
     task.cancel()
 
 

@@ -1,4 +1,4 @@
-"""The annotations with which people steer moves: stop all, pause, approve a proposal."""
+"""The annotations with which people steer moves: stop all, pause, approve; and the label of policies."""
 
 from collections.abc import Mapping
 
@@ -10,6 +10,9 @@ PAUSED_BY, PAUSE_REASON = "plimsoll.dev/paused-by", "plimsoll.dev/pause-reason"
 
 #: On a policy: each new value starts a run.
 RUN = "plimsoll.dev/run"
+
+#: Label of a policy: the operator that serves it; without the label, the one without a name.
+OPERATOR = "plimsoll.dev/operator"
 
 #: On a record in phase Planned: a person's answer to the proposal.
 APPROVED = "plimsoll.dev/approved"

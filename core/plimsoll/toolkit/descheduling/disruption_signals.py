@@ -203,9 +203,9 @@ SIGNALS: tuple[DisruptionSignal, ...] = (
 OUR_PREFIX = "plimsoll.dev/"
 OUR_KEYS = frozenset(
     {
-        "approved", "bundle", "consolidating", "evict", "from-node", "in-work", "owner-kind", "owner-name",
-        "pause-reason", "paused-by", "pod-group", "policy", "preferred-topology", "price-per-hour",
-        "prometheus-url", "queue", "replay-seconds", "required-topology", "run", "stop", "strategy", "surged",
+        "approved", "bundle", "consolidating", "evict", "from-node", "in-work", "operator", "owner-kind",
+        "owner-name", "pause-reason", "paused-by", "pod-group", "policy", "preferred-topology",
+        "price-per-hour", "prometheus-url", "queue", "replay-seconds", "required-topology", "run", "stop", "strategy", "surged",
         "unhealthy", "wanted-gone",
     }
 )  # fmt: skip

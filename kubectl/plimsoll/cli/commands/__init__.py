@@ -54,6 +54,7 @@ VERBS = MappingProxyType(
             "validate:VERB",
             "Say whether the operator would accept documents, and why not.",
         ),
+        "pools": ("pools:VERB", "Write the policies by which operators share a cluster."),
         "approve": ("proposals:APPROVE", "Approve moves that wait for an answer."),
         "reject": ("proposals:REJECT", "Reject moves that wait for an answer."),
         "pause": (

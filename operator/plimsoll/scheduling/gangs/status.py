@@ -8,7 +8,7 @@ each attempt; once it was, the condition stays.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
@@ -52,7 +52,11 @@ class PodGroupStatusWriter(Protocol):
 
 
 class GroupReports:
-    """Keeps the status of PodGroups up to date while ``run`` runs."""
+    """Keeps the status of PodGroups up to date while ``run`` runs.
+
+    Attributes:
+        others: Scheduler names of other operators, which write the status of their pods' groups.
+    """
 
     def __init__(
         self,
@@ -65,6 +69,7 @@ class GroupReports:
         self._writer = writer
         self._clock = clock
         self._observer = observer
+        self.others: Collection[str] = ()
         self._due: dict[str, None] = {}
         self._news = asyncio.Event()
         self._written: dict[str, tuple[str, Mapping[str, Any]]] = {}
@@ -102,6 +107,8 @@ class GroupReports:
         if group is None or group.object is None:
             self._written.pop(key, None)
             return WriteResult(WriteOutcome.DONE)
+        if self.others and self._is_of_others(key):
+            return WriteResult(WriteOutcome.DONE)
         metadata, now = group.object.metadata, datetime.fromtimestamp(self._clock.now(), UTC)
         if isinstance(group, Composite):
             document = composite_condition(group, self._groups, now)
@@ -125,6 +132,10 @@ class GroupReports:
         elif answer.is_failure and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"status of PodGroup {key}", answer.message)
         return answer
+
+    def _is_of_others(self, key: str) -> bool:
+        members = (pod for part in self._groups.parts(key) for pod in part.members.values())
+        return any(pod.spec.scheduler_name in self.others for pod in members)
 
 
 def composite_condition(group: Composite, groups: Groups, now: datetime) -> Mapping[str, Any]:
