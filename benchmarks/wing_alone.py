@@ -27,7 +27,7 @@ import ctypes
 import gc
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -199,7 +199,11 @@ class InProcess:
         return 201, CREATED
 
     async def exchanges(
-        self, _: str, writes: Sequence[tuple[str, bytes]], *__: Any, **___: Any
+        self,
+        method: str,  # noqa: ARG002 - as any transport is called
+        writes: Sequence[tuple[str, bytes]],
+        headers: Mapping[str, str],  # noqa: ARG002 - likewise
+        **_: Any,
     ) -> list[tuple[int, bytes]]:
         """Take bindings."""
         self._bind(writes)
@@ -236,7 +240,7 @@ class InProcess:
     async def _lines(self, resource: str) -> AsyncIterator[bytes]:
         listed, is_over = self._documents.listed(resource), False
         while not is_over:
-            began, some = time.process_time(), []
+            began, some = time.process_time(), list[bytes]()
             while len(some) < TOGETHER and not is_over:
                 each = next(listed, None)
                 is_over = each is None
