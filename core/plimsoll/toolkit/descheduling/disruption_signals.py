@@ -205,8 +205,8 @@ OUR_KEYS = frozenset(
     {
         "approved", "bundle", "consolidating", "evict", "from-node", "in-work", "operator", "owner-kind",
         "owner-name", "pause-reason", "paused-by", "pod-group", "policy", "preferred-topology",
-        "price-per-hour", "prometheus-url", "queue", "replay-seconds", "required-topology", "run", "stop", "strategy", "surged",
-        "unhealthy", "wanted-gone",
+        "price-per-hour", "prometheus-url", "queue", "replay-seconds", "required-topology", "run", "stop",
+        "strategy", "surged", "unhealthy", "wanted-gone",
     }
 )  # fmt: skip
 """Our keys of annotations, labels and taints, without the prefix: docs/reference/keys.md describes them."""
