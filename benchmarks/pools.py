@@ -1,4 +1,4 @@
-r"""What it costs and gains to share a cluster among operators, pool by pool (docs/how-to/many-operators.md).
+r"""Measures one operator and two that share a cluster pool by pool (docs/how-to/many-operators.md).
 
     make bench-pools                                # both tables
     make bench-pools ARGS="--only borders --seeds 5"
@@ -232,7 +232,7 @@ async def bindings(kubeconfig: Path, nodes: int, pods: int, pools: Sequence[str]
         await load.clean(nodes)
         await load.install()
         names = [*pools] or [""]
-        alone = {
+        alone: dict[str, Any] = {
             "apiVersion": "plimsoll.dev/v1alpha1",
             "kind": "SchedulingPolicy",
             "metadata": {"name": NAME},

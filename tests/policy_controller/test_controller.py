@@ -238,7 +238,7 @@ async def test_a_policy_is_handed_over_by_its_label() -> None:
 
 
 async def test_an_operator_does_not_serve_a_policy_whose_nodes_another_one_fills() -> None:
-    """The older one has the nodes, whoever serves it; when it goes, the younger one is served."""
+    """The older one has the nodes, of any operator; when it goes, the younger one is served."""
     scene = Scene(operator="r")
     await scene.policies.set(a_pool("pool", "r", created="2026-02-01T00:00:00Z"))
     everywhere = a_policy("everywhere", "other")

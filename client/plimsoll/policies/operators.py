@@ -1,4 +1,4 @@
-"""Decides which operator a policy belongs to, and whether two policies keep their pods on different nodes.
+"""Tells the operators of policies apart, and finds policies that could use the same nodes.
 
 Several operators in one cluster see each other's bindings late. So the policies of two operators may not
 place pods on the same nodes: it must follow from their selectors alone, whatever nodes there are.

@@ -193,7 +193,7 @@ class Startup:
         """Wait until the cluster is known and this process leads, then for all writes of earlier leaders."""
         with _uncollected():
             await self._wing.mirror.listed.until(lambda: not self.unready())
-        optional = (
+        optional: tuple[DeviceWatches | OptionalWatch, ...] = (
             self._devices,
             self._autoscalers,
             self._pod_groups,
