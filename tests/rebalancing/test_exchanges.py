@@ -14,11 +14,15 @@ from plimsoll.cluster.watch_events import (
     PodDeleted,
     PodUpdated,
 )
+from plimsoll.engine.attempt import schedule
+from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
+from plimsoll.planning import planners
 from plimsoll.ports.usage import UsageReading
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.execution import revalidation
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S, STUCK_S
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeEvictor, FakeRecords, settled
@@ -41,12 +45,12 @@ DONE, BLOCKED = WriteResult(WriteOutcome.DONE), WriteResult(WriteOutcome.BLOCKED
 
 
 def of(name: str, node: str = "", **metadata: Any) -> Pod:
-    """A pod that requests half of a node's memory, and has run since before anything was read."""
+    """A pod that requests half of a node's memory, or a quarter, and has run since before all readings."""
     pod = a_pod(
         name,
         owner=f"ReplicaSet/{name.partition('-')[0]}",
         cpu="100m",
-        memory="8Gi",
+        memory="4Gi" if name.startswith("tiny") else "8Gi",
         node=node,
         status=status_of(node),
         metadata={"creationTimestamp": "2025-12-31T00:00:00Z", **metadata},
@@ -58,10 +62,13 @@ def of(name: str, node: str = "", **metadata: Any) -> Pod:
 class Exchange(Scene):
     """By requests the cool node is full; no large pod fits elsewhere."""
 
-    def __init__(self, *documents: Any, evictor: Any = None, gone: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, *documents: Any, evictor: Any = None, gone: tuple[str, ...] = (), used: Any = USED
+    ) -> None:
         super().__init__(*documents, evictor=evictor, places_by_load=True)
+        self.used = used
         self.tell(NodeDeleted(a_node("bad")), NodeDeleted(a_node("good")))
-        for node, pods in USED.items():
+        for node, pods in used.items():
             self.tell(NodeAdded(a_node(node, cpu="4", memory="16Gi")))
             self.tell(*(PodAdded(of(name, node)) for name in pods if name not in gone))
 
@@ -71,11 +78,11 @@ class Exchange(Scene):
             now = self.clock.now()
             self.meter.node_readings = [
                 UsageReading(node, {"cpu": sum(pods.values()) * MILLI, "memory": 100 * MIB}, now)
-                for node, pods in USED.items()
+                for node, pods in self.used.items()
             ]
             self.meter.pod_readings = [
                 UsageReading(f"default/{name}", {"cpu": use * MILLI, "memory": 100 * MIB}, now)
-                for pods in USED.values()
+                for pods in self.used.values()
                 for name, use in pods.items()
             ]
             await self.clock.advance(15)
@@ -121,7 +128,8 @@ async def begun(scene: Exchange, mode: str = "Enforce") -> None:
             annotate(scene, "true", key)
         await scene.clock.advance(1)
         await settled()
-    assert [name.partition("-")[0] for name in scene.evictor.evicted] == ["small"]
+    assert scene.evictor.evicted
+    assert all(name.startswith(("small", "tiny")) for name in scene.evictor.evicted)
 
 
 @pytest.mark.parametrize("mode", ["Enforce", "Approve"])
@@ -137,6 +145,89 @@ async def test_the_large_pod_leaves_as_soon_as_the_small_one_is_gone(mode: str) 
 
     assert terminating == 1
     assert [name.partition("-")[0] for name in scene.evictor.evicted] == ["small", "large"]
+
+
+class Thief:
+    """A pod that waits, and would take any room for a pod of half a node, whenever a server is asked."""
+
+    def __init__(self, scene: Exchange) -> None:
+        self.found: list[str] = []  #: nodes on which it had found room
+        self._scene = scene
+        (profile,) = scene.wing.configs.profiles.values()
+        self._scheduler = ProfileScheduler(profile, scene.cache.cluster, nominator=scene.nominator)
+        self._pod = scene.cache.cluster.templates.info(of("thief-1"))
+        for each in (scene.records, scene.evictor):
+            for name in ("create", "write_status", "evict"):
+                if hasattr(each, name):
+                    setattr(each, name, self._before(getattr(each, name)))
+
+    def tries(self) -> None:
+        """Attempt to find a place, as the scheduling loop does."""
+        decision = schedule(self._scheduler, self._pod)
+        if decision.node:
+            self.found.append(decision.node)
+
+    def _before(self, call: Any) -> Any:
+        async def called(*args: Any, **named: Any) -> Any:
+            self.tries()
+            answer = await call(*args, **named)
+            self.tries()
+            return answer
+
+        return called
+
+
+@pytest.mark.parametrize("is_in_thread", [False, True])
+async def test_no_other_pod_takes_the_room_that_is_made(
+    is_in_thread: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first eviction until the large pod's replacement: not while its record is written, either."""
+    monkeypatch.setattr(revalidation, "MANY_PODS", 0 if is_in_thread else 1_000)
+    asked = []
+
+    def ask_again(move: Any, *args: Any) -> Any:
+        asked.append(move.pod.name)
+        return planners.ask_again(move, *args)
+
+    monkeypatch.setattr(revalidation, "ask_again", ask_again)
+    scene = Exchange()
+    async with scene.running(policy()):
+        thief = Thief(scene)
+        await begun(scene)
+        old = await scene.replaced()
+        scene.tell(PodDeleted(old))
+        thief.tries()
+        await settled()
+        thief.tries()
+        (_, evicted) = scene.evictor.evicted
+        large = of(evicted, "hot")
+        scene.leaving(large)
+        waiting = of("large-3", creationTimestamp="2026-06-01T00:00:00Z")
+        scene.tell(PodAdded(waiting))
+        thief.tries()
+        there = of("large-3", "cool", creationTimestamp="2026-06-01T00:00:00Z")
+        scene.tell(PodUpdated(waiting, there))
+        thief.tries()
+        await settled()
+
+    assert "cool" not in thief.found
+    assert asked == scene.evictor.evicted
+    assert scene.ends["large"] == ("Settled", "Verified")
+    assert not any(scene.nominator.by_node.values())
+
+
+async def test_small_pods_leave_a_node_on_which_the_large_one_has_its_room() -> None:
+    """The second one is judged although the place is reserved already, and no other pod takes the first's."""
+    cool = {f"tiny{letter}-1": 40 for letter in "abcd"}
+    scene = Exchange(used={**USED, "cool": cool, "spare": {"other-2": 1_500}})
+    async with scene.running(policy()):
+        thief = Thief(scene)
+        await begun(scene)
+        thief.tries()
+        evicted = list(scene.evictor.evicted)
+
+    assert len(evicted) == 2
+    assert "cool" not in thief.found
 
 
 async def test_a_pod_that_has_ended_is_not_waited_for() -> None:
@@ -168,7 +259,7 @@ async def test_a_small_pod_that_is_stuck_is_not_waited_for_without_end() -> None
 
 
 async def test_a_large_pod_whose_room_is_taken_stays_and_its_record_says_so() -> None:
-    """Nothing is reserved for it while the small one leaves."""
+    """Another scheduler, or a kubelet, does not see what is reserved."""
     scene = Exchange()
     async with scene.running(policy()):
         await begun(scene)

@@ -12,13 +12,13 @@ their claims are released. A hold in the device book begins and ends with the re
 Reason        Holder                              Priority   Ends with
 ============  ==================================  =========  ================================================
 NOMINATED     the pod                             the pod's  its placement, deletion or refusal
-MOVE_TARGET   the replacement of a moved pod      FIRM       the replacement, the move's turn, or its end
+MOVE_TARGET   the replacement of a moved pod      FIRM       the replacement, or the end of the move
 ROOM          the pod that moves make room for    the pod's  the last of the moved pods leaving, or its time
 GANG          the member                          the pod's  its placement, or the end of the group's start
 ============  ==================================  =========  ================================================
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from enum import StrEnum
 
 from msgspec import Struct
@@ -228,9 +228,12 @@ class ReservationBook:
         ]
         return bool(leaving) and all(leaving)
 
-    def claimed(self) -> Cluster:
-        """A fork of the cluster in which every reservation is placed as a pod; planners start from it."""
-        return self.nominator.claimed(self.cache.cluster)
+    def claimed(self, without: Container[str] = ()) -> Cluster:
+        """A fork of the cluster in which reservations are placed as pods; planners start from it.
+
+        ``without`` are the uids of those that are left out.
+        """
+        return self.nominator.claimed(self.cache.cluster, without)
 
     # ------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Indexes nominated pods by node; the reservation book writes it, filters read it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from plimsoll.framework import PodInfo
@@ -47,11 +47,14 @@ class Nominator:
         """All nominated pods with their nodes."""
         return ((pod, node) for node, pods in self.by_node.items() for pod in pods.values())
 
-    def claimed(self, cluster: Cluster) -> Cluster:
-        """A fork of the cluster in which nominated pods are on their nodes; planners start from it."""
+    def claimed(self, cluster: Cluster, without: Container[str] = ()) -> Cluster:
+        """A fork of the cluster in which nominated pods are on their nodes; planners start from it.
+
+        ``without`` are the uids of those that are left out.
+        """
         fork = cluster.fork()
         for pod, node in self.entries():
-            if pod.uid not in fork.pods:
+            if pod.uid not in fork.pods and pod.uid not in without:
                 fork.place(pod, node)
         return fork
 

@@ -65,7 +65,7 @@ def _validate_move(state: MoveState) -> None:
     stage = state.stage
     _hold(stage is not MoveStage.NEW, state.key, "a move that is known has a stage")
     _hold(state.phase in PHASES[stage], state.key, f"phase {state.phase} in stage {stage.name}")
-    may_hold = stage in IN_FLIGHT | {MoveStage.WAITING}
+    may_hold = stage in IN_FLIGHT | {MoveStage.WAITING, MoveStage.OPENING, MoveStage.CHECKING}
     _hold(may_hold or not state.holds, state.key, f"a target is reserved in stage {stage.name}")
     ends = _ENDS.get(stage)
     found = ends is None or any(end in state.awaits or end in state.timers for end in ends)

@@ -20,6 +20,7 @@ from plimsoll.rebalancing.moves.instructions import (
     Evict,
     NodeDone,
     ReleaseRoom,
+    ReleaseTarget,
     ReserveRoom,
     ReserveTarget,
     Revalidate,
@@ -127,6 +128,7 @@ def test_a_pod_goes_where_others_of_its_bundle_leave_only_when_they_have_settled
     play = Play()
     small, large = a_move(1), a_move(2, owner="ReplicaSet/large", source="hot", target="bad")
     first, second = play.plan(*together(small, large))
+    reserved = [each.key for each in ordered(play, ReserveTarget)]
     make(play, first, small)
     before = play.stage(second)
 
@@ -135,8 +137,23 @@ def test_a_pod_goes_where_others_of_its_bundle_leave_only_when_they_have_settled
     play.world.pods.pop(small.pod.uid)
     play.tell(events.PodGone(first))
 
+    assert reserved == [second]
     assert (before, terminating) == (MoveStage.WAITING, MoveStage.WAITING)
     assert play.stage(second) is MoveStage.OPENING
+    assert second not in [each.key for each in ordered(play, ReleaseTarget)]
+
+
+def test_the_room_is_released_when_a_move_that_makes_it_is_not_made() -> None:
+    """The other pod stays, and others may have what is free."""
+    play = Play()
+    small, large = a_move(1), a_move(2, owner="ReplicaSet/large", source="hot", target="bad")
+    first, second = play.plan(*together(small, large))
+    play.tell(events.RecordAnswered(first, Phase.PLANNED, DONE))
+
+    play.tell(events.RevalidationRefused(first, cancelled("NoPlace", "nowhere")))
+
+    assert [each.key for each in ordered(play, ReleaseTarget)] == [second]
+    assert not play.machine.bundles
 
 
 def test_members_of_a_group_that_take_each_other_s_places_leave_together() -> None:

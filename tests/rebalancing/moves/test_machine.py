@@ -52,6 +52,7 @@ EVENTS: dict[str, Callable[[RecordKey], events.Event]] = {
     "MoveUnplanned": events.MoveUnplanned,
     "PolicyChanged": lambda _: events.PolicyChanged(POLICY, None),
     "StopPressed": lambda _: events.StopPressed("stop"),
+    "RoomAwaited": events.RoomAwaited,
     "TurnReached": lambda key: events.TurnReached(key, a_move()),
     "MoveDropped": lambda key: events.MoveDropped(key, WHY),
     "Revalidated": lambda key: events.Revalidated(key, a_move(), EvictionMethod.EVICT),
@@ -78,6 +79,7 @@ ProposalAnswered:-   .   .   .   .   .   .   .   .   .
 MoveUnplanned        Cl  .   .   .   .   .   .   .   .
 PolicyChanged        Cl  -   Op  Cl  .   .   .   .   .
 StopPressed          .   .   .   .   .   .   .   .   .
+RoomAwaited          x   Wa  x   x   x   x   x   x   x
 TurnReached          Wa  Op  x   x   x   x   x   x   x
 MoveDropped          Cl  -   Op  Cl  .   .   .   .   .
 Revalidated          x   x   x   Co  x   x   x   x   .
@@ -106,7 +108,8 @@ ORDERS = {
     ("Pr", "PolicyChanged"): "WriteRecord",
     ("Wa", "PolicyChanged"): "ReleaseTarget",
     ("Ch", "PolicyChanged"): "WriteRecord",
-    ("Wa", "TurnReached"): "ReleaseTarget CreateRecord NoteDisplacement",
+    ("Wa", "RoomAwaited"): "ReserveTarget",
+    ("Wa", "TurnReached"): "CreateRecord NoteDisplacement",
     ("Pr", "MoveDropped"): "WriteRecord",
     ("Wa", "MoveDropped"): "ReleaseTarget",
     ("Ch", "MoveDropped"): "WriteRecord",

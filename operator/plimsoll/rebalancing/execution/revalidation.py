@@ -8,7 +8,8 @@ since the plan, and a way of leaving other than the recorded one.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -21,6 +22,7 @@ from plimsoll.framework.descheduling.proposals import Refusal
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
+from plimsoll.model.kinds.pod_info import Holder, HolderKind, PodInfo
 from plimsoll.model.names import RecordKey
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
@@ -51,6 +53,9 @@ from plimsoll.records.record import Record
 
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000
+
+#: Stages of moves before they are announced.
+NOT_ANNOUNCED = frozenset({MoveStage.WAITING, MoveStage.OPENING, MoveStage.CHECKING})
 
 #: Judgements in a thread; if the nodes change each time, the last one is made on the event loop.
 ROUNDS = 3
@@ -167,10 +172,11 @@ class MoveRevalidator:
                     memory = self._memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
+                    own = self._own(order.key)
                     # Terminating pods still take their room: a replacement that needs it would not find it.
                     if len(cluster.pods) < MANY_PODS:
-                        return ask_again(move, rebalancing, self.book.claimed(), around), rebalancing
-                    image = ClusterImage.of(cluster, self.book.nominator.by_node)
+                        return ask_again(move, rebalancing, self.book.claimed(own), around), rebalancing
+                    image = ClusterImage.of(cluster, self._claims(own))
                     question = self._question(order, rebalancing, around, image)
                     self._copy = None  # a thread that raises or is abandoned may leave it inconsistent
                     if judged == ROUNDS:
@@ -183,13 +189,32 @@ class MoveRevalidator:
                     if isinstance(present, Refusal):
                         return present, rebalancing
                     nodes = {move.source, present.target} - {""}
-                    stands = image.stands_at(nodes, cluster, self.book.nominator.by_node)
+                    stands = image.stands_at(nodes, cluster, self._claims(own))
                     if stands and self.spec_of(policy) is spec:
                         return present, rebalancing
         finally:
             self._waiting -= 1
             self._let_go()
         raise AssertionError("the last round returns")
+
+    def _own(self, key: RecordKey) -> frozenset[str]:
+        """Uids of what holds the targets of the move and of others of its bundle that wait.
+
+        The move is judged as if these were free: the bundle was judged in its order, and its moves that wait
+        come after this one.
+        """
+        moves = self.context.machine.open
+        bundle = moves[key].bundle if key in moves else ""
+        waiting = (each for each in moves.values() if each.bundle == bundle and each.stage in NOT_ANNOUNCED)
+        return frozenset(Holder(HolderKind.REPLACEMENT, each.key).uid for each in waiting)
+
+    def _claims(self, without: Container[str]) -> dict[str, dict[str, PodInfo]]:
+        """Pods by uid that hold reservations, by node name."""
+        found = defaultdict[str, dict[str, PodInfo]](dict)
+        for pod, node in self.book.nominator.entries():
+            if pod.uid not in without:
+                found[node][pod.uid] = pod
+        return dict(found)
 
     def _question(
         self, order: Revalidate, rebalancing: RebalancingConfig, around: PlanningContext, image: ClusterImage

@@ -2,7 +2,8 @@
 
 A bundle is reviewed after each event that may concern it. The only state is in the bundle and its moves. When
 a move is not made, or ends other than Settled while others wait for their turn, the rest is not made: its
-room is released and its node is opened. The moves of a whole group are all announced, with their targets
+room is released and its node is opened. Where moves make room for another move of the bundle, its target is
+reserved before the first of them. The moves of a whole group are all announced, with their targets
 reserved, before its first pod is evicted. A move that waits for another move of its workload blocks no other
 bundle.
 """
@@ -16,7 +17,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.model.names import BundleKey, NodeName, PodUid, RecordKey
 from plimsoll.planning.moves import Move
-from plimsoll.rebalancing.moves.events import Event, MoveDropped, PodGone, TurnReached
+from plimsoll.rebalancing.moves.events import Event, MoveDropped, PodGone, RoomAwaited, TurnReached
 from plimsoll.rebalancing.moves.instructions import CloseNode, Instruction, NodeDone, ReleaseRoom, ReserveRoom
 from plimsoll.rebalancing.moves.outcomes import (
     FOR_NO_POD,
@@ -103,7 +104,16 @@ def _made_in_order(here: BundleView) -> BundleReview:  # noqa: PLR0911 - one che
         orders = (ReserveRoom(bundle.key, bundle.beneficiaries, leaving),)
     if bundle.empties and not bundle.closed:
         return BundleReview(replace(bundle, closing=True), (*orders, CloseNode(bundle.key, bundle.empties)))
-    return BundleReview(bundle, orders, (TurnReached(move.key),))
+    awaited = [RoomAwaited(key) for key in _await_room(here) if key != move.key]
+    return BundleReview(bundle, orders, (*awaited, TurnReached(move.key)))
+
+
+def _await_room(here: BundleView) -> list[RecordKey]:
+    """The moves whose targets other moves leave, and that have none reserved; a whole group has no such."""
+    moves = [here.moves[key] for key in here.state.members if key in here.moves]
+    left = {each.spec.from_node for each in moves if not here.state.whole}
+    waiting = (each for each in moves if each.stage is MoveStage.WAITING and not each.holds)
+    return [each.key for each in waiting if each.move is not None and each.move.target in left]
 
 
 def _next(here: BundleView, left: Sequence[RecordKey]) -> MoveState | None:

@@ -45,6 +45,10 @@ class BundlePlanned(Struct, frozen=True):
     bundle: BundleState
 
 
+class RoomAwaited(MoveEvent, frozen=True):
+    """Other moves of its bundle, of which the first has its turn, make room on its target."""
+
+
 class MoveUnplanned(MoveEvent, frozen=True):
     """The latest run no longer plans a proposal, nor the others of its bundle."""
 

@@ -1,7 +1,8 @@
 """Transitions of a move before it is sent: record, approval, turn, check against the cluster, announcement.
 
 Nothing is done without a record. A move is checked against the present cluster right before it is announced,
-and its target is reserved in the same step, so that no other policy's move takes the room meanwhile.
+and its target is reserved in the same step, so that no other policy's move takes the room meanwhile. A target
+that was reserved before its turn stays so: the check counts it as free for the move.
 """
 
 from plimsoll.api.v1alpha1.eviction_phases import Phase
@@ -98,10 +99,21 @@ def _deleted(step: Step, _event: events.RecordDeleted) -> None:
 
 def _wait_for_turn(step: Step) -> None:
     step.become(MoveStage.WAITING)
+    if step.state.move is not None and step.state.move.waits:
+        _reserve(step)
+
+
+def _reserve(step: Step) -> None:
+    """Reserve the target of a move that waits."""
     move = step.state.move
-    if move is not None and move.waits and move.target and not move.is_forecast:
+    if move is not None and move.target and not move.is_forecast:
         step.become(holds=True)
         step.order(instructions.ReserveTarget(step.state.key, move))
+
+
+def _room_awaited(step: Step, _event: events.RoomAwaited) -> None:
+    """Reserve the target, as other moves of the bundle begin to make the room there."""
+    _reserve(step)
 
 
 def _due(step: Step, event: events.TurnReached) -> None:
@@ -112,7 +124,6 @@ def _due(step: Step, event: events.TurnReached) -> None:
 
 def _its_turn(step: Step, _event: events.TurnReached) -> None:
     """Record the move whose turn has come, unless it is recorded, and have it checked."""
-    outcomes.release(step)
     if step.state.recorded:
         _check(step)
     else:
@@ -137,6 +148,8 @@ def _judged(step: Step, event: events.Revalidated) -> None:
     if move.target and not outcomes.is_forecast(step):
         step.become(holds=True)
         step.order(instructions.ReserveTarget(step.state.key, move))
+    else:
+        outcomes.release(step)
     if event.way is EvictionMethod.SURGE and surge is not None:
         expected = f"{surge.kind} {surge.deployment} brings the replacement up first, on {move.target}"
         _announce(step, Phase.SURGING, "Sent", expected)
@@ -181,6 +194,7 @@ TABLE = MoveTable(
         (MoveStage.WAITING, events.ProposalAnswered): _answered,
         (MoveStage.WAITING, events.PolicyChanged): _policy_changed,
         (MoveStage.WAITING, events.MoveDropped): _dropped,
+        (MoveStage.WAITING, events.RoomAwaited): _room_awaited,
         (MoveStage.WAITING, events.RecordDeleted): _deleted,
         (MoveStage.WAITING, events.TurnReached): _its_turn,
         (MoveStage.CHECKING, events.PolicyChanged): _policy_changed,
