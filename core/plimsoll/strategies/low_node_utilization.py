@@ -22,7 +22,7 @@ or if queries of the policy measure cpu and memory of nodes and of pods, and no 
 threshold), pods leave in the order of
 :mod:`plimsoll.toolkit.descheduling.fewest_moves`; if a node is still over-used then, pods are exchanged
 (:mod:`plimsoll.toolkit.descheduling.pod_exchange`) unless ``evictionLimits`` is given. Nothing is proposed if
-all nodes together use more than ``min(high, 80) - 5`` percent.
+all nodes together use more than ``min(high, 95) - 5`` percent.
 """
 
 from collections.abc import Mapping, Sequence

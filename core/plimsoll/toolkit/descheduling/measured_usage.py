@@ -24,8 +24,8 @@ from plimsoll.toolkit.descheduling.node_usage import (
 )
 from plimsoll.toolkit.descheduling.starting_nodes import started_nodes_told
 
-#: Percent of a node's capacity above which its pods slow each other down, whatever the thresholds are.
-HOT = 80.0
+#: Percent of a node's capacity beyond which moves make no room, whatever the thresholds are.
+FULL = 95.0
 
 #: The resources that are measured on nodes and pods.
 MEASURED = frozenset({"cpu", "memory"})
@@ -58,11 +58,11 @@ def no_room(nodes: Sequence[NodeUsage], high: Mapping[str, float]) -> str:
 
     Formula, for each resource with an upper threshold, sums over the nodes that have it::
 
-        sum(used) > (min(high, HOT) - BAND) / 100 * sum(capacity)
+        sum(used) > (min(high, FULL) - BAND) / 100 * sum(capacity)
     """
     for name, line in high.items():
         known = [each for each in nodes if each.capacity.get(name, 0) > 0]
-        room, most = sum(each.capacity[name] for each in known), min(line, HOT) - BAND
+        room, most = sum(each.capacity[name] for each in known), min(line, FULL) - BAND
         percent = 100.0 * sum(each.used[name] for each in known) / max(room, 1)
         if percent > most:
             return (
