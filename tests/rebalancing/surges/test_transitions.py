@@ -395,6 +395,7 @@ def test_a_rollout_goes_on_whatever_else_happens(state: MoveState, event: Any) -
     "kind",
     [
         events.ProcessRestarted,
+        events.RoomAwaited,
         events.TurnReached,
         events.Revalidated,
         events.RevalidationRefused,
@@ -420,6 +421,7 @@ def test_every_event_is_in_the_columns() -> None:
     assert {kind.__name__ for kind in kinds - concerned - abstract - for_bundles} == {
         "EvictionMarked",  # for a pod that another component moves without being asked in this way
         "ProcessRestarted",
+        "RoomAwaited",
         "TurnReached",
         "Revalidated",
         "RevalidationRefused",
