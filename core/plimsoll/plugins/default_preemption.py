@@ -227,8 +227,9 @@ class DefaultPreemption(fwk.PostFilterPlugin, fwk.EnqueueExtensions):
         if kept is None or not kept.is_current(snapshot, what_if):
             kept = KeptVictims(snapshot)
         state.write(kept)
-        gangs = have_members(snapshot)
-        by_sums = what_if.by_sums(rows) & ~gangs[rows]
+        gangs, by_sums = have_members(snapshot), what_if.by_sums(rows)
+        if gangs.any():
+            by_sums &= ~gangs[rows]
         together = rows[by_sums]
         kept.complete(pod, together, snapshot, what_if)
         search = PreemptionSearch(snapshot, what_if, together, kept)
