@@ -108,11 +108,12 @@ def test_composite_groups_that_fit_in_another_order_have_no_victims(preempting: 
 @pytest.mark.parametrize("is_deep", [False, True])
 def test_groups_start_again_when_all_their_members_have_left(is_deep: bool) -> None:
     """Twice: no member without the others, whoever is back last."""
-    inner = a_composite("inner", parentCompositePodGroupName="all") if is_deep else a_composite()
-    above = [a_composite(), a_part("c", least=1)] if is_deep else []
-    parts = [a_part(name, inner.name, least=2) for name in ("a", "b")]
-    one = offline([a_node("n0", cpu="5")], (), *above, inner, *parts, preempting=True)
-    pods = [*core_members(1, "c")[:is_deep], *core_members(2, "a"), *core_members(2, "b")]
+    inner = [a_composite(name, 1, parentCompositePodGroupName="all") for name in ("l", "r")]
+    parts = [a_part(name, above if is_deep else "all", least=2) for name, above in (("a", "l"), ("b", "r"))]
+    one = offline(
+        [a_node("n0", cpu="4")], (), a_composite(), *(inner if is_deep else ()), *parts, preempting=True
+    )
+    pods = [*core_members(2, "a"), *core_members(2, "b")]
     for _ in range(2):
         wait(one, *pods[:-1])
         assert one.settle() == []
@@ -166,3 +167,14 @@ def test_a_member_that_has_succeeded_counts_for_its_group(phase: str, starts: in
     one.ended[ended.uid] = one.fork.templates.info(ended)
 
     assert len(one.settle()) == starts
+
+
+def test_a_pod_that_comes_again_brings_no_victims_of_its_first_time() -> None:
+    """Under its uid, to the room that is free now."""
+    one = offline([a_node("n0", cpu="1")], [a_pod("low", cpu="1", node="n0", priority=-1)], preempting=True)
+    high = a_pod("high", cpu="1", schedulerName="s", priority=5)
+    for victims in (["low"], []):
+        wait(one, high)
+        (placed,) = one.settle()
+        assert [each.name for each in placed.victims] == victims
+        one.remove(high.uid)
