@@ -86,6 +86,7 @@ def test_a_group_that_fits_is_placed_as_if_nobody_could_preempt(preempting: bool
     one = offline(nodes, [a_pod("low", cpu="1", node="a0", priority=-1)], group, preempting=preempting)
     wait(one, *core_members(2))
 
+    assert set(one.gang_needs().values()) == {2}
     assert sorted(each.node for each in one.settle()) == ["b0", "b1"]
 
 
@@ -107,19 +108,73 @@ def test_composite_groups_that_fit_in_another_order_have_no_victims(preempting: 
 @pytest.mark.parametrize("is_deep", [False, True])
 def test_groups_start_again_when_all_their_members_have_left(is_deep: bool) -> None:
     """Twice: no member without the others, whoever is back last."""
-    inner = a_composite("inner", parentCompositePodGroupName="all") if is_deep else a_composite()
-    root = [a_composite(least=1)] if is_deep else []
-    parts = [a_part(name, inner.name, least=2) for name in ("a", "b")]
-    one = offline([a_node("n0", cpu="4")], (), *root, inner, *parts, preempting=True)
+    inner = [a_composite(name, 1, parentCompositePodGroupName="all") for name in ("l", "r")]
+    parts = [a_part(name, above if is_deep else "all", least=2) for name, above in (("a", "l"), ("b", "r"))]
+    one = offline(
+        [a_node("n0", cpu="4")], (), a_composite(), *(inner if is_deep else ()), *parts, preempting=True
+    )
     pods = [*core_members(2, "a"), *core_members(2, "b")]
     for _ in range(2):
-        wait(one, *pods[:3])
+        wait(one, *pods[:-1])
         assert one.settle() == []
-        assert len(one.refusals) == 3
-        wait(one, pods[3])
+        assert len(one.refusals) == len(pods) - 1
+        wait(one, pods[-1])
         assert Counter(each.pod.name for each in one.settle()) == Counter(pod.name for pod in pods)
         assert one.refusals == {}
         for pod in pods:
             assert one.remove(pod.uid) is not None
             assert one.remove(pod.uid) is None
         assert not one.fork.pods
+
+
+def test_groups_that_were_refused_are_tried_again_when_room_is_free() -> None:
+    """And when a member is made again that asks for less; what left is refused no longer."""
+    one = an_offline_cluster("4")
+    assert one.settle() == []
+    assert one.remove("uid-default-low") is not None
+    assert len(one.settle()) == 4
+
+    one = an_offline_cluster("5")
+    one.remove("uid-default-b-1")
+    wait(one, *core_members(1, "b", cpu="9", first=1))
+    assert one.settle() == []
+    one.remove("uid-default-b-1")
+    assert "uid-default-b-1" not in one.refusals
+    wait(one, *core_members(1, "b", first=1))
+    assert len(one.settle()) == 4
+
+
+def test_victims_of_groups_leave_once() -> None:
+    """The members come back under their uids, and find the room of the pod that is gone."""
+    one = an_offline_cluster("4", preempting=True)
+
+    for turn in range(2):
+        placed = one.settle()
+        assert [victim.name for each in placed for victim in each.victims] == ["low"] * (not turn)
+        assert sorted(pod.name for pod in one.fork.pods.values()) == ["a-0", "a-1", "b-0", "b-1"]
+        row = one.fork.rows["n0"]
+        assert (one.fork.requested[row] <= one.fork.allocatable[row]).all()
+        for each in placed:
+            one.remove(each.pod.uid)
+        wait(one, *core_members(2, "a"), *core_members(2, "b"))
+
+
+@pytest.mark.parametrize(("phase", "starts"), [("Succeeded", 3), ("Failed", 0)])
+def test_a_member_that_has_succeeded_counts_for_its_group(phase: str, starts: int) -> None:
+    one = an_offline_cluster("5")
+    one.remove("uid-default-b-1")
+    (ended,) = core_members(1, "b", first=1, status={"phase": phase})
+    one.ended[ended.uid] = one.fork.templates.info(ended)
+
+    assert len(one.settle()) == starts
+
+
+def test_a_pod_that_comes_again_brings_no_victims_of_its_first_time() -> None:
+    """Under its uid, to the room that is free now."""
+    one = offline([a_node("n0", cpu="1")], [a_pod("low", cpu="1", node="n0", priority=-1)], preempting=True)
+    high = a_pod("high", cpu="1", schedulerName="s", priority=5)
+    for victims in (["low"], []):
+        wait(one, high)
+        (placed,) = one.settle()
+        assert [each.name for each in placed.victims] == victims
+        one.remove(high.uid)

@@ -156,3 +156,18 @@ def test_a_node_was_filled_when_the_last_pod_came(ages: tuple[float, ...]) -> No
 
         assert MoveHistory(past, NOON).filled({"Balance"}, lambda _: 0.0) == {"t": NOON - min(ages)}
         assert MoveHistory(past, NOON).filled({"Balance"}, lambda _: NOON) == {}
+
+
+def test_a_node_was_filled_by_whichever_owner_came_last() -> None:
+    """The owner that came first comes again after the other one; what returned does not count."""
+    story = [("uid-a", 500.0), ("uid-b", 90.0), ("uid-a", 10.0)]
+    past = [a_move(MoveOutcome.SETTLED, ago, target="t", owner=owner) for owner, ago in story]
+    others = [
+        a_move(MoveOutcome.RETURNED, 5.0, target="t"),
+        a_move(MoveOutcome.SETTLED, 5.0, target="t", strategy="Another"),
+        a_move(MoveOutcome.SETTLED, 5.0, target="u", source="t"),
+    ]
+
+    found = MoveHistory([*past, *others], NOON).filled({"Balance"}, lambda _: 0.0)
+
+    assert found == {"t": NOON - 10.0, "u": NOON - 5.0}

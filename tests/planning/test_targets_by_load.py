@@ -156,3 +156,62 @@ def test_an_exchange_that_is_refused_leaves_the_share_of_the_run_to_others() -> 
     asked = ASKED | {"p2-0": 7_000, "p3-0": 4_000, "p3-1": 500, "p3-2": 2_000}
     made = make_plan(a_policy(LOW), LoadWorld(uses, asked).cluster, AROUND)
     assert targets(made) == {"p1-0": "n2", "p3-2": "n1"}
+
+
+def with_priority(world: LoadWorld, priorities: dict[str, int]) -> LoadWorld:
+    """The same pods, some of them more important."""
+    for pod, row in [*world.cluster.placed()]:
+        if pod.name in priorities:
+            spec = replace(pod.pod.spec, priority=priorities[pod.name])
+            world.cluster.displace(pod.uid)
+            info = world.cluster.templates.info(replace(pod.pod, spec=spec))
+            world.cluster.place(info, world.cluster.nodes[row].name)
+    world.settle()
+    return world
+
+
+SMALL = [f"p1-{each}" for each in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("priorities", "makes_room"),
+    [
+        ({}, True),
+        (dict.fromkeys(SMALL, 1), False),
+        ({**dict.fromkeys(SMALL, 1), "p0-0": 1, "p0-1": 1}, True),
+        (dict.fromkeys(SMALL[1:], 1), False),
+    ],
+)
+def test_nobody_makes_room_for_a_less_important_pod(priorities: dict[str, int], makes_room: bool) -> None:
+    """Two small pods have to leave."""
+    world = with_priority(LoadWorld(FULL_BY_REQUESTS, ASKED), priorities)
+    made = make_plan(a_policy(LOW), world.cluster, AROUND)
+    assert ("p0-0" in targets(made) or "p0-1" in targets(made)) is makes_room
+    assert bool(targets(made)) is makes_room
+
+
+@pytest.mark.parametrize("excluded", ["default", "another"])
+def test_pods_of_excluded_namespaces_neither_leave_nor_make_room(excluded: str) -> None:
+    strategy = (LOW[0], {**LOW[1], "evictableNamespaces": {"exclude": [excluded]}})
+    made = make_plan(a_policy(strategy), LoadWorld(FULL_BY_REQUESTS, ASKED).cluster, AROUND)
+    assert bool(targets(made)) is (excluded != "default")
+
+
+def test_a_node_is_relieved_by_exchanges_until_it_is_below_its_target() -> None:
+    """Each of two cool nodes could take a large pod, and one is enough; what has left counts at once."""
+    world = LoadWorld([[4_500, 4_500], [200] * 5, [200] * 5, [4_500]], ASKED_OF_TWO)
+    made = make_plan(a_policy(LOW), world.cluster, AROUND)
+    large = [name for name in targets(made) if name.startswith("p0-")]
+    assert len(large) == 1
+    world.carry_out(made)
+    world.settle()
+    assert all(world.share(node.name) <= 60.0 for node in world.cluster.nodes)
+    assert not make_plan(a_policy(LOW), world.cluster, AROUND).moves
+
+
+ASKED_OF_TWO = {
+    "p0-0": 4_000,
+    "p0-1": 4_000,
+    **{f"p{node}-{each}": 2_000 for node in (1, 2) for each in range(5)},
+    "p3-0": 5_000,
+}

@@ -164,6 +164,84 @@ async def test_what_is_said_again_causes_no_look() -> None:
     assert closed._seen.count == seen
 
 
+@pytest.mark.parametrize("first", ["maintenance", "plan"])
+async def test_a_node_is_avoided_until_the_last_that_asks_for_it_is_over(first: str) -> None:
+    """A maintenance and a plan; whichever ends first."""
+    scene = Consolidation()
+    async with scene.running(a_policy(**KEPT)):
+        scene.wing.maintenances.take([ObjectAdded(of_idle())])
+        await scene.run()
+        await looks(scene)
+        assert scene.closer.done == [("avoid", "idle")]
+        ends = {
+            "maintenance": lambda: scene.wing.maintenances.take([ObjectDeleted(of_idle())]),
+            "plan": lambda: scene.rebalancers.adopt(a_policy(**{**KEPT, "deletionCosts": False})),
+        }
+        ends.pop(first)()
+        await looks(scene)
+        assert scene.closer.done == [("avoid", "idle")]
+        ends.popitem()[1]()
+        await looks(scene)
+
+    assert scene.closer.done == [("avoid", "idle"), ("reopen", "idle")]
+
+
+async def test_who_asks_for_one_node_says_nothing_of_another() -> None:
+    scene = Consolidation()
+    async with scene.running(a_policy()):
+        closed = scene.wing.maintenances.closed
+        for who, nodes in (("one", {"idle"}), ("two", {"busy"})):
+            closed.avoid(who, frozenset(nodes))
+        await looks(scene)
+        assert sorted(scene.closer.done) == [("avoid", "busy"), ("avoid", "idle")]
+        closed.avoid("one", frozenset())
+        await looks(scene)
+
+    assert scene.closer.done[2:] == [("reopen", "idle")]
+
+
+async def test_a_removal_that_waits_for_another_write_opens_no_node_that_is_closed_meanwhile() -> None:
+    scene = Consolidation()
+    scene.told("avoid", "idle")
+    closes, goes_on = scene.closer.close, asyncio.Event()
+
+    async def close(node: str) -> WriteResult:
+        await goes_on.wait()
+        return await closes(node)
+
+    scene.closer.close = close  # type: ignore[method-assign] # as slow as an API server
+    async with scene.running(a_policy()):
+        closed = scene.wing.maintenances.closed
+        first = asyncio.create_task(closed.close("busy"))
+        await settled()
+        await looks(scene)
+        second = asyncio.create_task(closed.close("idle"))
+        await settled()
+        goes_on.set()
+        assert await first
+        assert await second
+
+    assert scene.closer.done == [("close", "busy"), ("close", "idle")]
+
+
+async def test_a_write_that_failed_once_fails_no_later_one() -> None:
+    """The mark is set, taken away, and asked for again within the minute."""
+    scene = Consolidation()
+    scene.closer.answer = WriteResult(WriteOutcome.REFUSED, "no")
+    async with scene.running(a_policy()):
+        scene.wing.maintenances.take([ObjectAdded(of_idle())])
+        await looks(scene)
+        scene.closer.answer = WriteResult(WriteOutcome.DONE)
+        await looks(scene, AGAIN_S)
+        for _ in range(2):
+            scene.wing.maintenances.take([ObjectDeleted(of_idle())])
+            await looks(scene)
+            scene.wing.maintenances.take([ObjectAdded(of_idle())])
+            await looks(scene)
+
+    assert scene.closer.done == [("avoid", "idle"), *[("reopen", "idle"), ("avoid", "idle")] * 2]
+
+
 async def test_without_being_asked_a_plan_marks_no_node() -> None:
     scene = Consolidation()
     async with scene.running(a_policy(**{**KEPT, "deletionCosts": False})):

@@ -294,6 +294,18 @@ def test_a_node_to_which_pods_were_moved_is_left_alone_for_a_day(
     assert asked == ({"young"} if within_an_hour else {"idle", "young"})
 
 
+@pytest.mark.parametrize(("ago_s", "stays"), [(3_599, True), (3_600, False)])
+def test_where_money_is_weighed_a_filled_node_is_left_alone_for_an_hour(ago_s: float, *, stays: bool) -> None:
+    """Then that says which restarts are worth it."""
+    nodes = [a_machine("busy", "0.1 EUR"), a_machine("idle", "1 EUR")]
+    cluster = a_cluster(nodes, [*pods_on("busy", 6, "1"), *pods_on("idle", 1, "1")])
+    around = replace(AROUND, memory=MoveHistory([to("idle", ago_s)], NOW.timestamp()))
+
+    found, _ = emptied(cluster, around, minSavingPerRestart="1 EUR/day")
+
+    assert found == (set() if stays else {"idle"})
+
+
 # -- laws ------------------------------------------------------------------------------------------------
 
 
