@@ -215,7 +215,8 @@ def _as_it_is(node: Branch, cluster: Cluster, absent: Collection[str] = ()) -> B
 
 def _idle(root: Branch, found: GangDecision, cluster: Cluster) -> Iterator[str]:
     """Members of groups that have started, without a node, though one of their domain has room for them."""
-    node_of = {**_standing(root, cluster), **{each.decision.pod.uid: each.node for each in found.placements}}
+    node_of = _standing(root, cluster)
+    node_of |= {str(each.decision.pod.uid): each.node for each in found.placements}
     after = cluster.fork()
     for each in found.placements:
         after.place(each.decision.pod, each.node)
