@@ -76,7 +76,7 @@ RACK = "example.com/rack"
 
 
 @pytest.mark.parametrize("preempting", [False, True])
-def test_a_group_that_fits_is_placed_as_if_nobody_could_preempt(preempting: bool) -> None:
+def test_a_group_that_fits_is_placed_as_without_preemption(preempting: bool) -> None:
     """In the smallest rack; what could leave the larger one stays."""
     sizes = {"a": 4, "b": 2}
     nodes = [
@@ -107,7 +107,7 @@ def test_composite_groups_that_fit_in_another_order_have_no_victims(preempting: 
 
 @pytest.mark.parametrize("is_deep", [False, True])
 def test_groups_start_again_when_all_their_members_have_left(is_deep: bool) -> None:
-    """Twice: no member without the others, whoever is back last."""
+    """Twice: no member without the others, however late the last one is."""
     inner = [a_composite(name, 1, parentCompositePodGroupName="all") for name in ("l", "r")]
     parts = [a_part(name, above if is_deep else "all", least=2) for name, above in (("a", "l"), ("b", "r"))]
     one = offline(

@@ -182,7 +182,7 @@ SMALL = [f"p1-{each}" for each in range(5)]
         (dict.fromkeys(SMALL[1:], 1), False),
     ],
 )
-def test_nobody_makes_room_for_a_less_important_pod(priorities: dict[str, int], makes_room: bool) -> None:
+def test_no_pod_makes_room_for_a_less_important_one(priorities: dict[str, int], makes_room: bool) -> None:
     """Two small pods have to leave."""
     world = with_priority(LoadWorld(FULL_BY_REQUESTS, ASKED), priorities)
     made = make_plan(a_policy(LOW), world.cluster, AROUND)
@@ -198,8 +198,8 @@ def test_pods_of_excluded_namespaces_neither_leave_nor_make_room(excluded: str) 
 
 
 def test_a_node_is_relieved_by_exchanges_until_it_is_below_its_target() -> None:
-    """Each of two cool nodes could take a large pod, and one is enough; what has left counts at once."""
-    world = LoadWorld([[4_500, 4_500], [200] * 5, [200] * 5, [4_500]], ASKED_OF_TWO)
+    """Each of two cool nodes could take a large pod, and one is enough; what has left counts immediately."""
+    world = LoadWorld([[4_500, 4_500], [200] * 5, [200] * 5, [4_500]], REQUESTS_WITH_TWO)
     made = make_plan(a_policy(LOW), world.cluster, AROUND)
     large = [name for name in targets(made) if name.startswith("p0-")]
     assert len(large) == 1
@@ -209,7 +209,7 @@ def test_a_node_is_relieved_by_exchanges_until_it_is_below_its_target() -> None:
     assert not make_plan(a_policy(LOW), world.cluster, AROUND).moves
 
 
-ASKED_OF_TWO = {
+REQUESTS_WITH_TWO = {
     "p0-0": 4_000,
     "p0-1": 4_000,
     **{f"p{node}-{each}": 2_000 for node in (1, 2) for each in range(5)},

@@ -312,7 +312,7 @@ def test_no_pod_is_moved_while_an_earlier_replacement_of_its_owner_is_late() -> 
 
 @pytest.mark.parametrize("most", [1, 2])
 @pytest.mark.parametrize("hours", [1, 2, 3])
-def test_a_rule_of_a_namespace_counts_the_moves_of_each_hour_anew(hours: int, most: int) -> None:
+def test_a_rule_of_a_namespace_counts_the_moves_of_each_hour_again(hours: int, most: int) -> None:
     """Runs are every ten minutes, the last one an hour after an earlier; another namespace has no rule."""
     seconds = 600.0 + 3600.0 * (hours - 1)
     metadata = {"name": "calm", "namespace": "shop"}

@@ -176,7 +176,7 @@ def preempt(seed: int) -> Outcome:
         cluster.place(each.decision.pod, each.node)
     root = _as_it_is(whole, cluster)
     if place_unit(root, cluster).is_feasible:
-        return Outcome()  # then nobody asks
+        return Outcome()  # then no group preempts
     found = place_unit(root, cluster, is_preempting=True)
     without = cluster.fork()
     ours = {uid for leaf in root.leaves for uid in leaf.placed}
@@ -215,7 +215,8 @@ def _as_it_is(node: Branch, cluster: Cluster, absent: Collection[str] = ()) -> B
 
 def _idle(root: Branch, found: GangDecision, cluster: Cluster) -> Iterator[str]:
     """Members of groups that have started, without a node, though one of their domain has room for them."""
-    node_of = {**_standing(root, cluster), **{each.decision.pod.uid: each.node for each in found.placements}}
+    node_of = _standing(root, cluster)
+    node_of |= {str(each.decision.pod.uid): each.node for each in found.placements}
     after = cluster.fork()
     for each in found.placements:
         after.place(each.decision.pod, each.node)
@@ -235,7 +236,7 @@ def _idle(root: Branch, found: GangDecision, cluster: Cluster) -> Iterator[str]:
             wanted = after.requests_row(pod.requests)
             free = [row for row in rows if (after.allocatable[row] - after.requested[row] >= wanted).all()]
             if pod.uid not in node_of and free:
-                yield f"{pod.name} waits beside room"
+                yield f"{pod.name} waits although there is room"
 
     yield from walk(root, set(range(len(cluster))))
 
@@ -254,7 +255,7 @@ def _domains_that_take_more(root: Branch, found: GangDecision, cluster: Cluster)
 
 
 def _beyond_need(node: Branch, new: Collection[str]) -> Iterator[str]:
-    """Groups and members that were placed with victims, and that nobody needs; or the less important ones."""
+    """Groups and members that were placed with victims without being needed; or the less important ones."""
     served = [
         each
         for each in node.children

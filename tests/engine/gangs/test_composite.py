@@ -158,7 +158,7 @@ def test_further_members_come_after_what_all_groups_need(room: int) -> None:
     assert len({each.decision.pod.uid for each in found.placements}) == len(found.placements)
 
 
-def test_a_group_that_nobody_needs_costs_no_victim() -> None:
+def test_a_group_that_is_not_needed_costs_no_victim() -> None:
     """Of d and e one is enough; together they would take the room that leaves a with one victim."""
     low = [a_pod(f"low-{at}", cpu="1", node=node, priority=-1) for at, node in enumerate(("n0", "n1", "n1"))]
     cluster = a_cluster([a_node("n0", cpu="3"), a_node("n1", cpu="2")], low)

@@ -402,7 +402,7 @@ def test_the_rack_that_takes_the_most_members_goes_first_and_of_these_the_smalle
 
 
 @given(rng=st.randoms(use_true_random=False))
-def test_a_group_that_fits_nowhere_is_told_of_the_rack_with_the_most_room(rng: random.Random) -> None:
+def test_a_group_that_fits_nowhere_reports_the_rack_with_the_most_room(rng: random.Random) -> None:
     """However many racks are fuller: that is where the fewest members are lacking."""
     sizes = [rng.randint(2, 6) for _ in range(rng.randint(2, 5))]
     free = [rng.randint(0, size - 1) for size in sizes]
