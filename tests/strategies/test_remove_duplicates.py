@@ -157,8 +157,8 @@ def test_destinations_count_the_moves_before() -> None:
     assert [first.destinations.admits(name) for name in ("n0", "n1")] == [False, True]
 
     context.cluster.displace(first.pod.uid)
-    for pod in (first.pod, *pods_on("n1", 1, prefix="new-")):
-        context.cluster.place(context.cluster.templates.info(getattr(pod, "pod", pod)), "n1")
+    for pod in (first.pod.pod, *pods_on("n1", 1, prefix="new-")):
+        context.cluster.place(context.cluster.templates.info(pod), "n1")
     second = candidates.send(Verdict.ACCEPTED)
 
     assert isinstance(second, Candidate)

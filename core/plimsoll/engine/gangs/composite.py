@@ -185,7 +185,7 @@ class _Scope(Struct, frozen=True):
     Attributes:
         cluster: A fork, with the members that were placed before.
         ours: The uids of all members of the tree, which cannot be victims.
-        first: A member, which is told of a search that is given up.
+        first: The member that is refused when the search is given up.
         domains: Label and value of the domains that confine the members.
         only_needed: Whether groups and members beyond the minimum are left out.
         twins: The schedulers on the fork, by the id of the one that they are copies of.

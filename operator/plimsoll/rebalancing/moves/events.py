@@ -46,7 +46,7 @@ class BundlePlanned(Struct, frozen=True):
 
 
 class RoomAwaited(MoveEvent, frozen=True):
-    """Other moves of its bundle, of which the first has its turn, make room on its target."""
+    """Other moves of its bundle, the first of which begins now, make room on its target."""
 
 
 class MoveUnplanned(MoveEvent, frozen=True):
