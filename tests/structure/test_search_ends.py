@@ -87,6 +87,7 @@ OTHERS = {
     "toolkit/descheduling/room_search.moves_off": "each turn takes one of the node's pods",
     "devices/device_blocks.DeviceBlocks.if_taken": "each turn takes free devices",
     "toolkit/scheduling/fair_shares._filled": "each turn ends the growth of a queue",
+    "engine/cache/refusals.TemplateRefusals._refusals": "each turn takes the nodes that one filter refuses",
     "engine/cache/templates.TemplateCaches._keep": "each turn drops a template",
     "engine/plugin_calls._form_of": "each call goes into a part of a type",
     "engine/nominated_requests._Level.claims": "it calls itself once for each new resource",

@@ -113,8 +113,8 @@ class NodeMaintenanceSpec(Resource):
     )
     other_schedulers: Annotated[tuple[SchedulerName, ...], Field(max_length=100), UniqueItems()] = Field(
         default=(),
-        description="Schedulers that no policy serves and whose pods may leave; where they go is then a "
-        "forecast.",
+        description="Schedulers that no policy of this operator serves and whose pods may leave; where they "
+        "go is then a forecast.",
         examples=[["default-scheduler"]],
     )
     suspend: bool = Field(

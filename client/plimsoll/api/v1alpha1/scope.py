@@ -69,9 +69,9 @@ class Scope(Resource):
     )
     other_schedulers: Annotated[tuple[SchedulerName, ...], Field(max_length=100), UniqueItems()] = Field(
         default=(),
-        description="Names of schedulers that no policy serves and whose pods may be moved all the same; the "
-        "targets of such moves are forecasts. Left out, only pods are moved that a policy's schedulerName "
-        "places.",
+        description="Names of schedulers that no policy of this operator serves and whose pods may be moved "
+        "all the same; the targets of such moves are forecasts. Left out, only pods are moved that a "
+        "policy's schedulerName places.",
         examples=[["default-scheduler"]],
     )
     pod_selector: LabelSelectorSpec | None = Field(
