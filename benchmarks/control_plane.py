@@ -13,8 +13,21 @@ from child_processes import free_port, process
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from roadstead import processes
+
 #: Seconds in which the API server must be ready.
 START_S = 120.0
+
+
+@contextmanager
+def api_server(programs: Path | None, folder: Path) -> Iterator[Path]:
+    """A control plane of given programs, or a development cluster without controllers."""
+    if programs is not None:
+        with control_plane(programs, folder) as kubeconfig:
+            yield kubeconfig
+        return
+    with processes.running(folder) as cluster:
+        yield cluster.kubeconfig
 
 
 @contextmanager

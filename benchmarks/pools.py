@@ -19,14 +19,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
 from contestants import Contestant, Running, ours
-from control_plane import control_plane
+from control_plane import api_server
 from sightings import watching
 
 from load import NAME, Load, a_node, a_pod, all_of, family
@@ -42,7 +42,6 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
 from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.profiles import profile_config
-from roadstead import processes
 
 LABEL = "pool"
 POLICIES = "/apis/plimsoll.dev/v1alpha1/schedulingpolicies"
@@ -197,17 +196,6 @@ def _look(
 
 
 # -- bindings --------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def api_server(programs: Path | None, folder: Path) -> Iterator[Path]:
-    """A control plane of given programs, or a development cluster without controllers."""
-    if programs is not None:
-        with control_plane(programs, folder) as kubeconfig:
-            yield kubeconfig
-        return
-    with processes.running(folder) as cluster:
-        yield cluster.kubeconfig
 
 
 def an_operator(kubeconfig: Path, pool: str) -> Contestant:

@@ -42,13 +42,12 @@ from functools import partial
 from pathlib import Path
 
 from contestants import Contestant, Running, another, kube_scheduler, ours
-from control_plane import control_plane
+from control_plane import api_server
 from sightings import Sightings, watching
 
 from load import NAME, UNSCHEDULABLE, WORKLOADS, Family, Load, a_pod, family
 from plimsoll.kube.session.errors import APIError
 from plimsoll.kube.session.session import connected
-from roadstead import processes
 
 #: Seconds between two looks at a scheduler's CPU; below this share of one core it is at rest.
 REST_S, REST_SHARE = 2.0, 0.03
@@ -269,12 +268,8 @@ def a_cluster(given: Path | None, programs: Path | None, folder: Path) -> Iterat
     if given is not None:
         yield given
         return
-    if programs is not None:
-        with control_plane(programs, folder) as kubeconfig:
-            yield kubeconfig
-        return
-    with processes.running(folder) as cluster:
-        yield cluster.kubeconfig
+    with api_server(programs, folder) as kubeconfig:
+        yield kubeconfig
 
 
 async def compare(

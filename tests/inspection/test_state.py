@@ -45,21 +45,20 @@ def test_a_plan_of_its_run_input_moves_what_the_operator_would() -> None:
     assert [(each.pod.name, each.source, each.target) for each in plan.moves] == [("web-2", "a", "b")]
 
 
-@pytest.mark.parametrize(
-    ("phase", "counts"), [("Evicting", True), ("Evicted", True), ("Surging", True), ("Settled", False)]
-)
-def test_moves_under_way_count_for_the_workload_that_a_plan_would_move(phase: str, counts: bool) -> None:
-    """By the same key as the pods of the plan; else limits would not see them."""
+#: A move of a pod of web from a to b was sent at noon less a minute.
+SENT = "2026-01-31T11:59:00Z"
+BEFORE, THEN, AFTER = "2026-01-31T11:58:59Z", SENT, "2026-01-31T11:59:30Z"
+
+
+def an_open_move(name: str, phase: str = "Evicted", **spec: Any) -> dict[str, Any]:
+    """Its record."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
-    record = {
+    pod = {"namespace": "shop", "name": name, "uid": f"uid-of-{name}"}
+    return {
         "kind": "Eviction",
-        "metadata": {
-            "name": "web-0-0123abcd",
-            "namespace": "shop",
-            "creationTimestamp": "2026-01-31T11:59:00Z",
-        },
+        "metadata": {"name": f"{name}-0123abcd", "namespace": "shop", "creationTimestamp": SENT},
         "spec": {
-            "pod": {"namespace": "shop", "name": "web-0", "uid": "web-0"},
+            "pod": pod,
             "owner": owner,
             "policy": "all",
             "strategy": "RemoveDuplicates",
@@ -67,9 +66,18 @@ def test_moves_under_way_count_for_the_workload_that_a_plan_would_move(phase: st
             "reason": "2 pods of ReplicaSet web are on its node",
             "fromNode": "a",
             "targetNode": "b",
+            **spec,
         },
-        "status": {"phase": phase, "transitions": [{"phase": phase, "time": "2026-01-31T11:59:00Z"}]},
+        "status": {"phase": phase, "transitions": [{"phase": phase, "time": SENT}]},
     }
+
+
+@pytest.mark.parametrize(
+    ("phase", "counts"), [("Evicting", True), ("Evicted", True), ("Surging", True), ("Settled", False)]
+)
+def test_moves_under_way_count_for_the_workload_that_a_plan_would_move(phase: str, counts: bool) -> None:
+    """By the same key as the pods of the plan; else limits would not see them."""
+    record = an_open_move("web-0", phase, pod={"namespace": "shop", "name": "web-0", "uid": "web-0"})
     state = ClusterState.of(content_of([*drifted(), record]))
     pod = state.find_pod("shop", "web-1")
     assert pod is not None
@@ -202,34 +210,6 @@ def test_nodes_of_a_maintenance_that_goes_on_are_no_targets(
     assert [each.resource for each in state.objects.skipped] == ["nodemaintenances"] * (
         spec.get("nodeSelector") == 1
     )
-
-
-#: A move of a pod of web from a to b was sent at noon less a minute.
-SENT = "2026-01-31T11:59:00Z"
-BEFORE, THEN, AFTER = "2026-01-31T11:58:59Z", SENT, "2026-01-31T11:59:30Z"
-
-
-def an_open_move(name: str, **spec: Any) -> dict[str, Any]:
-    """Its record."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
-    pod = {"namespace": "shop", "name": name, "uid": f"uid-of-{name}"}
-    sent = {"phase": "Evicted", "time": "2026-01-31T11:59:00Z"}
-    return {
-        "kind": "Eviction",
-        "metadata": {"name": f"{name}-0123abcd", "namespace": "shop", "creationTimestamp": SENT},
-        "spec": {
-            "pod": pod,
-            "owner": owner,
-            "policy": "all",
-            "strategy": "RemoveDuplicates",
-            "mode": "Enforce",
-            "reason": "2 pods of ReplicaSet web are on its node",
-            "fromNode": "a",
-            "targetNode": "b",
-            **spec,
-        },
-        "status": {"phase": "Evicted", "transitions": [sent]},
-    }
 
 
 @pytest.mark.parametrize(

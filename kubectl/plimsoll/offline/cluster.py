@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from plimsoll.engine.attempt import schedule
 from plimsoll.engine.decision import AttemptOutcome, Decision
-from plimsoll.engine.gangs.composite import Branch, Leaf, branch_of, place_unit
+from plimsoll.engine.gangs.composite import Leaf, branch_of, place_unit
 from plimsoll.engine.gangs.joint_decision import GangDecision
 from plimsoll.engine.nominator import Nominator
 from plimsoll.engine.profile import Profile
@@ -423,10 +423,8 @@ class OfflineCluster:
                 near,
             )
 
-        unit: Leaf | Branch = leaf(key)
-        if group.spec.parent:
-            trees = self._trees()
-            unit = branch_of(trees, trees.above(group).path[-1].group_key, leaf)
+        trees = self._trees() if group.spec.parent else None
+        unit = leaf(key) if trees is None else branch_of(trees, trees.above(group).path[-1].group_key, leaf)
         return place_unit(unit, self.fork, is_preempting=preempting)
 
     def _state(self, pod: PodInfo) -> _Shape:
