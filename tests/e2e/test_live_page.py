@@ -17,7 +17,7 @@ from e2e.conftest import define
 from e2e.polls import eventually
 from e2e.scene import Scene
 from e2e.speaker import speaking
-from web_pages.browser import SERIOUS, a_browser, logged, needs_chromium
+from web_pages.browser import SERIOUS, a_browser, logged, needs_chromium, opened
 from web_pages.signing_proxy import COOKIE, signing_in
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def pressed(driver: Chrome, selector: str) -> None:
 
 def look(driver: Chrome, operator: Operator, token: str) -> None:
     """Open the page, give the token, and see what there is."""
-    driver.get(f"http://127.0.0.1:{operator.metrics_port}/ui")
+    opened(driver, f"http://127.0.0.1:{operator.metrics_port}/ui")
     driver.find_element(By.ID, "token").send_keys(token, Keys.ENTER)
 
 
@@ -131,10 +131,10 @@ async def test_behind_a_proxy_that_signs_in_no_token_is_pasted(
         async with signing_in(f"http://127.0.0.1:{operator.metrics_port}", sessions) as proxy:
 
             def signed_in(driver: Chrome) -> None:
-                driver.get(f"{proxy.address}/ui")
+                opened(driver, f"{proxy.address}/ui")
                 assert "sign in" in driver.find_element(By.TAG_NAME, "body").text
                 driver.add_cookie({"name": COOKIE, "value": "jane"})
-                driver.get(f"{proxy.address}/ui")
+                opened(driver, f"{proxy.address}/ui")
                 seen(driver, "#status", "1 node")
                 assert not driver.find_element(By.ID, "ask").is_displayed()
                 assert driver.execute_script("return sessionStorage.length") == 0

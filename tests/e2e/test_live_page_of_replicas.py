@@ -15,7 +15,7 @@ from e2e.scene import Scene
 from e2e.speaker import speaking
 from e2e.test_high_availability import leading
 from e2e.test_live_page import seen
-from web_pages.browser import a_browser, needs_chromium
+from web_pages.browser import a_browser, needs_chromium, opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -80,7 +80,7 @@ async def test_the_page_goes_on_at_the_replica_that_is_left(
             with a_browser() as driver:
 
                 def first() -> None:
-                    driver.get(f"http://127.0.0.1:{port}/ui")
+                    opened(driver, f"http://127.0.0.1:{port}/ui")
                     driver.execute_script("window.wasNeverLeft = true")
                     driver.find_element("id", "token").send_keys(cluster.token, "\ue007")
                     seen(driver, "#standing", f"leading as {name}")

@@ -10,6 +10,7 @@ import pytest
 from axe_core_python.selenium import Axe
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,9 +104,15 @@ def colour(driver: webdriver.Chrome, *, dark: bool) -> None:
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
 
 
-def opened(driver: webdriver.Chrome, page: Path) -> webdriver.Chrome:
-    """The browser with a page of a file."""
-    driver.get(page.as_uri())
+def opened(driver: webdriver.Chrome, page: Path | str) -> webdriver.Chrome:
+    """The browser with a page of a file, or at an address, that is loaded and whose scripts have run.
+
+    On a busy machine one `get` of fifty returns while the page is still read.
+    """
+    driver.get(page if isinstance(page, str) else page.as_uri())
+    WebDriverWait(driver, 60, poll_frequency=0.05).until(
+        lambda _: driver.execute_script("return document.readyState === 'complete'")
+    )
     return driver
 
 

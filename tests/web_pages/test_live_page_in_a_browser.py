@@ -30,7 +30,7 @@ from plimsoll.app.memory.live_view import (
     LiveView,
 )
 from plimsoll.model.counted import counted
-from web_pages.browser import a_browser, assert_nothing_serious, logged, needs_chromium, resized
+from web_pages.browser import a_browser, assert_nothing_serious, logged, needs_chromium, opened, resized
 from web_pages.page_server import serving
 from web_pages.scenes import IMAGE, LONG, SCRIPT
 
@@ -175,7 +175,7 @@ MARKUP = a_view(
 def shown(driver: Chrome, address: str) -> Chrome:
     """The page, with a token and what it shows."""
     script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": SIGN_IN})
-    driver.get(address)
+    opened(driver, address)
     driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
     WebDriverWait(driver, 300).until(lambda found: "placed" in found.find_element(By.ID, "status").text)
     return driver
@@ -427,7 +427,7 @@ def test_a_phone_shows_only_what_there_is(driver: Chrome) -> None:
     places = LivePolicy(policy="places", scheduler="ours", conditions=())
     with serving(USUAL.model_copy(update={"policies": (places,), "records": (predicted,)})) as (address, _):
         resized(driver, 390)
-        driver.get(address)
+        opened(driver, address)
         assert not driver.find_element(By.ID, "sections").is_displayed()
         shown(driver, address)
 
@@ -440,7 +440,7 @@ def test_a_phone_shows_only_what_there_is(driver: Chrome) -> None:
 
 def test_a_wall_has_nothing_to_click(driver: Chrome) -> None:
     with serving(USUAL) as (address, _):
-        driver.get(f"{address}?wall")
+        opened(driver, f"{address}?wall")
         driver.find_element(By.ID, "token").send_keys("one")  # who puts it up signs in
         driver.find_element(By.CSS_SELECTOR, "#ask button").click()
         WebDriverWait(driver, 60).until(
@@ -532,5 +532,5 @@ def test_an_hour_at_the_right_edge_stays_in_the_page(tmp_path: Path, hour: int) 
     )
 
     with a_browser(width=390) as driver:
-        driver.get(page.as_uri())
+        opened(driver, page)
         assert driver.execute_script("return document.documentElement.scrollWidth") <= 390

@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
-from web_pages.browser import a_browser, assert_nothing_serious, needs_chromium
+from web_pages.browser import a_browser, assert_nothing_serious, needs_chromium, opened
 from website.published import publish
 
 if TYPE_CHECKING:
@@ -144,11 +144,11 @@ def test_a_release_keeps_the_pages_of_those_before(tmp_path: Path) -> None:
 def test_a_reader_changes_the_version_by_keys(two: Path) -> None:
     """She stays on her page and section; where the other version has no such page, she gets its start."""
     with served(two) as address, a_browser() as driver:
-        driver.get(f"{address}/0.9.0/cli/plan.html?x=1#there")
+        opened(driver, f"{address}/0.9.0/cli/plan.html?x=1#there")
         taken_by_keys(driver, "0.10.0")
         assert driver.current_url == f"{address}/0.10.0/cli/plan.html?x=1#there"
 
-        driver.get(f"{address}/0.10.0/cli/new.html")
+        opened(driver, f"{address}/0.10.0/cli/new.html")
         taken_by_keys(driver, "0.9.0")
         assert driver.current_url == f"{address}/0.9.0/"
 
@@ -171,7 +171,7 @@ def test_without_another_version_nothing_is_shown(tmp_path: Path, listed: str | 
     if listed:
         (tmp_path / "plimsoll/versions.json").write_text(listed, encoding="utf-8")
     with served(tmp_path) as address, a_browser() as driver:
-        driver.get(f"{address}/0.9.0/index.html")
+        opened(driver, f"{address}/0.9.0/index.html")
         settled = "const done = arguments[0]; setTimeout(done, 300)"
         driver.execute_async_script(settled)
 
