@@ -42,6 +42,30 @@ async def answering(raw: bytes) -> AsyncIterator[Asking]:
         await server.wait_closed()
 
 
+@asynccontextmanager
+async def open_watch(raw: bytes) -> AsyncIterator[tuple[aiohttp.ClientSession, aiohttp.ClientResponse]]:
+    """A watch that goes on after these bytes, with kopf's session."""
+    is_over = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(raw)
+        await is_over.wait()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    session = session_of(kopf.ConnectionInfo(server=url, scheme="Bearer", token="t")).aiohttp_session
+    try:
+        async with session.get(f"{url}/policies?watch=true") as watch:
+            yield session, watch
+    finally:
+        is_over.set()
+        await session.close()
+        server.close()
+        await server.wait_closed()
+
+
 async def test_an_answer_that_ends_early_is_a_broken_connection() -> None:
     """Kopf tries again what raises ClientConnectionError, and ends at what is raised later."""
     async with answering(HEAD + b'Content-Length: 900\r\n\r\n{"kind":') as ask:
@@ -77,6 +101,21 @@ async def test_a_watch_that_ends_in_mid_line_is_a_broken_body() -> None:
             await seen(await ask("/policies?watch=true"), got)
 
     assert b"".join(got) == LINE
+
+
+@pytest.mark.parametrize("lines", [0, 1])
+async def test_a_watch_whose_session_is_closed_is_a_broken_body(lines: int) -> None:
+    """Kopf closes it when it logs in again, also before it has read a line."""
+    part = chunked(*[LINE] * lines)
+    async with open_watch(part.removesuffix(b"0\r\n\r\n")) as (session, answer):
+        pieces = answer.content.iter_chunked(2**20)
+        for _ in range(lines):
+            assert await anext(pieces) == LINE
+        await session.close()
+        await asyncio.sleep(0)
+
+        with pytest.raises(aiohttp.ClientPayloadError, match="was closed"):
+            await anext(pieces)
 
 
 async def test_a_watch_that_is_refused_says_why() -> None:

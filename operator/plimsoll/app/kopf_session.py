@@ -44,10 +44,10 @@ class WholeLines:
         """Yield lines as they arrive, several at a time; the first that is not an event becomes a last 410.
 
         Raises:
-            aiohttp.ClientPayloadError: The body ended in the middle of a line.
+            aiohttp.ClientPayloadError: The body ended in the middle of a line, or the connection is closed.
         """
         rest = b""
-        async for piece in self._content.iter_chunked(size):
+        async for piece in _read(self._content, size):
             lines, end, rest = (rest + piece).rpartition(b"\n")
             if end:
                 good, is_all = _events(lines + end)
@@ -67,6 +67,19 @@ class WholeLines:
     def set_exception(self, *problem: Any) -> None:
         """Break the body with an exception."""
         self._content.set_exception(*problem)
+
+
+async def _read(content: aiohttp.StreamReader, size: int) -> AsyncIterator[bytes]:
+    """Yield a body as it arrives.
+
+    aiohttp raises a RuntimeError if a body is read whose connection was closed before, which happens when
+    kopf logs in again between the headers of a watch and its first line. kopf does not survive it.
+    """
+    try:
+        async for piece in content.iter_chunked(size):
+            yield piece
+    except RuntimeError as exc:
+        raise aiohttp.ClientPayloadError(f"the watch was closed: {exc}") from exc
 
 
 #: Seconds before a watch that reports an error is ended, because the next one may report the same.
@@ -122,7 +135,7 @@ class WholeAnswer(aiohttp.ClientResponse):
             return self
         try:
             await self.read()
-        except aiohttp.ClientPayloadError as exc:
+        except (aiohttp.ClientPayloadError, RuntimeError) as exc:  # see _read
             raise aiohttp.ClientConnectionError(f"the answer has ended early: {exc}") from exc
         if self.status == HTTPStatus.NOT_FOUND and self.url.name == PLURAL:
             raise NotServed(f"{PLURAL}: not found")
