@@ -1,11 +1,13 @@
 """Measures what the live page costs the operator in a large cluster: without it, unseen, and seen.
 
-    python benchmarks/live_page.py [--size 5000x100000] [--seconds 30] [--rounds 3] [--viewers 1]
+    PYTHONPATH=tests python benchmarks/live_page.py [--size 5000x100000] [--seconds 30] [--rounds 3]
 
 ``synthetic_cluster.py`` serves the cluster, and ``plimsoll run`` runs as users run it, first without and then
 with ``--ui true``. CPU seconds a second by /proc, of the whole process: idle without the page; idle with the
 page that no browser has open; with viewers, each reading the stream as a browser does and asking again when
-it ends; and after they have left. Rounds alternate, and the median is printed with the range.
+it ends; and after they have left. Rounds alternate, and the median is printed with the range. At the end
+Chromium opens the page, and the milliseconds from the start of its load until pods and nodes are counted in
+its first line are printed, by the browser's clock.
 """
 
 from __future__ import annotations
@@ -28,12 +30,27 @@ import yaml
 from child_processes import free_port
 from output import append
 from scale import SERVER, SyntheticServer, Weighed, wait_for, weighed
+from selenium.webdriver.support.ui import WebDriverWait
+
+from web_pages.browser import a_browser, end_browsers, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Seconds of rest before each measurement.
 REST_S = 5.0
+#: Signs in, and notes when the first line says how many pods are placed.
+SHOWN = """
+sessionStorage.setItem('token', '%s');
+document.addEventListener('DOMContentLoaded', () => {
+  const line = document.getElementById('status');
+  new MutationObserver((_, observer) => {
+    if (!line.textContent.includes('placed')) return;
+    observer.disconnect();
+    requestAnimationFrame(() => setTimeout(() => { window.shownMs = performance.now(); }));
+  }).observe(line, {childList: true, characterData: true, subtree: true});
+});
+"""
 
 
 class Viewer(threading.Thread):
@@ -82,6 +99,20 @@ def spent(operator: Weighed, seconds: float) -> float:
     return (operator.cpu_s() - cpu_s) / (time.monotonic() - at)
 
 
+def first_views(address: str, token: str, times: int) -> list[float]:
+    """Milliseconds from the start of a load of the page until it is painted with what there is."""
+    found = []
+    with a_browser() as driver:
+        driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": SHOWN % token})
+        for _ in range(times):
+            opened(driver, address)
+            found.append(
+                WebDriverWait(driver, 60).until(lambda each: each.execute_script("return window.shownMs"))
+            )
+    end_browsers()
+    return found
+
+
 @contextmanager
 def operating(kubeconfig: Path, folder: Path, port: int, *, page: bool) -> Iterator[Weighed]:
     """The operator, when it has placed the first pods."""
@@ -110,6 +141,7 @@ def main() -> None:
     parser.add_argument(
         "--rate", type=int, default=0, choices=(0, 100, 500, 1000), help="pod events a second"
     )
+    parser.add_argument("--loads", type=int, default=10, help="of the page in Chromium")
     parser.add_argument("--output", type=Path, help="append the figures as a line of JSON")
     chosen = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all processes end with this one
@@ -138,12 +170,14 @@ def main() -> None:
                         each.end()
                     a_view = viewers[0].received / max(1, viewers[0].views) / 1024
                     found["afterwards"].append(spent(operator, chosen.seconds))
+                loads = first_views(f"http://127.0.0.1:{port}/ui", token, chosen.loads)
     for name, shares in found.items():
         middle = statistics.median(shares)
         print(f"{name:>10}: {middle:.4f} CPU s/s ({min(shares):.4f} to {max(shares):.4f})", flush=True)
     print(
         f"{chosen.size}, {chosen.viewers} viewers, {chosen.rate} events/s, {a_view:.0f} KiB a view on average"
     )
+    print(f"{statistics.median(loads):.0f} ms until it is shown ({min(loads):.0f} to {max(loads):.0f})")
     print(f"{os.cpu_count()} CPUs, Python {platform.python_version()}, load {os.getloadavg()[0]:.0f}")
     middles = {name: statistics.median(shares) for name, shares in found.items()}
     append(chosen.output, size=chosen.size, viewers=chosen.viewers, rate=chosen.rate, **middles)

@@ -145,7 +145,7 @@ async def test_an_installation_step_by_step(start_roadstead: StartRoadstead, tmp
         assert "policy plimsoll-own-records lets only" in " ".join(lacking.lines("ok", "rights"))
 
         answer = (await told(config, "-o", "json")).answer
-        assert (answer["level"], answer["account"]) == ("error", ACCOUNT)
+        assert (answer["level"], answer["accounts"]) == ("error", [ACCOUNT])
         # kubectl validates a List by itself, with what the development cluster does not serve.
         kubectl = (f"--kubeconfig={cluster.kubeconfig}", "apply", "--validate=false", "-f-")
         await asyncio.to_thread(run, "kubectl", *kubectl, given=json.dumps(answer["grants"]))

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from plimsoll.check.contact import contact, obstacle_of, proxy_of
-from plimsoll.check.review import Choice, _account
+from plimsoll.check.review import Choice, _accounts
 from plimsoll.check.server import OLDEST, UNKNOWN, Contact, Obstacle, judged_contact, judged_version
 from plimsoll.kube.session.errors import APIError, NotFound, Unauthorized, Unavailable
 from plimsoll.preflight.findings import Level, Unread
@@ -158,9 +158,11 @@ def test_what_is_said_about_the_version(version: str, level: Level, said: str) -
     assert ("newer than" in finding.message) is ("newer than" in said)
 
 
-def an_installation(account: str, lease: str) -> Any:
+def an_installation(account: str, lease: str, operator: str = "") -> Any:
     workload = SimpleNamespace(namespace="ops", account=account, text=f"Deployment ops/{account}")
-    return SimpleNamespace(lease=("ops", lease), account=("ops", account), workload=workload, elects=True)
+    return SimpleNamespace(
+        lease=("ops", lease), account=("ops", account), workload=workload, elects=True, operator=operator
+    )
 
 
 def a_survey(**read: Any) -> Any:
@@ -169,7 +171,8 @@ def a_survey(**read: Any) -> Any:
 
 LEASE = SimpleNamespace(holder="plimsoll-1_x")
 HELD = {("ops", "plimsoll"): LEASE}
-TWO = an_installation("one", "other"), an_installation("two", "plimsoll")
+TWO = an_installation("one", "other", "red"), an_installation("two", "plimsoll")
+SAME = an_installation("two", "other", "red"), an_installation("two", "plimsoll")
 UNREAD = Unread(("get", "", "x"), "", 403, "no")  # type: ignore[arg-type] # only that it is there counts
 CHOSEN, SELF, ANY = (
     Choice(account=("a", "b"), is_self=False),
@@ -179,49 +182,71 @@ CHOSEN, SELF, ANY = (
 
 
 @pytest.mark.parametrize(
-    ("survey", "choice", "answers", "account"),
+    ("survey", "choice", "answers", "accounts"),
     [
-        (a_survey(), SELF, (), Account("jane", "", "those of this user, --self")),
-        (a_survey(), CHOSEN, (), service_account("a", "b", "--as-service-account")),
+        (a_survey(), SELF, (), [Account("jane", "", "those of this user, --self")]),
+        (a_survey(), CHOSEN, (), [service_account("a", "b", "--as-service-account")]),
         (
             a_survey(leases=HELD, installed=TWO),
             ANY,
             (),
-            service_account("ops", "two", "the account of Deployment ops/two"),
+            [
+                service_account("ops", "one", "the account of Deployment ops/one"),
+                service_account("ops", "two", "the account of Deployment ops/two"),
+            ],
+        ),
+        (
+            a_survey(leases=HELD, installed=SAME),
+            ANY,
+            (),
+            [service_account("ops", "two", "the account of Deployment ops/two and Deployment ops/two")],
         ),
         (
             a_survey(leases=UNREAD, installed=(an_installation("one", "other"),)),
             ANY,
             (),
-            service_account("ops", "one", "the account of Deployment ops/one"),
+            [service_account("ops", "one", "the account of Deployment ops/one")],
         ),
         (
             a_survey(leases=HELD),
             ANY,
             ({"spec": {"serviceAccountName": "runner"}},),
-            service_account("ops", "runner", "the account of pod ops/plimsoll-1"),
+            [service_account("ops", "runner", "the account of pod ops/plimsoll-1")],
         ),
         (
             a_survey(leases=HELD),
             ANY,
             ({},),
-            service_account("ops", "default", "the account of pod ops/plimsoll-1"),
+            [service_account("ops", "default", "the account of pod ops/plimsoll-1")],
         ),
-        (a_survey(leases=HELD), ANY, (APIError("x", 404, "gone"),), None),
+        (a_survey(leases=HELD), ANY, (APIError("x", 404, "gone"),), []),
         (
             a_survey(leases=HELD | {("b", "plimsoll"): LEASE}),
             ANY,
             (APIError("x", 404, "gone"), {}),
-            service_account("ops", "default", "the account of pod ops/plimsoll-1"),
+            [service_account("ops", "default", "the account of pod ops/plimsoll-1")],
         ),
-        (a_survey(), ANY, (), None),
+        (a_survey(), ANY, (), []),
     ],
 )
-async def test_whose_rights_are_asked(survey: Any, choice: Choice, answers: Any, account: Any) -> None:
-    """What was chosen, the account of the installation that leads, or that of the pod with the lease."""
-    assert await _account(a_session(*answers), survey, choice, "jane") == account
+async def test_whose_rights_are_asked(survey: Any, choice: Choice, answers: Any, accounts: Any) -> None:
+    """What was chosen, the account of each installation, or that of the pod with the lease."""
+    found = await _accounts(a_session(*answers), survey, choice, "jane")
+    assert [each.account for each in found] == accounts
+
+
+async def test_each_operator_is_asked_about_its_own_lease_and_policies() -> None:
+    """One alone also about a lease that no Deployment names."""
+    found = await _accounts(a_session(), a_survey(leases=HELD, installed=TWO), ANY, "jane")
+    assert [(*each.leases, *(each.operators or ()), each.keeps_records) for each in found] == [
+        (("ops", "other"), "red", False),
+        (("ops", "plimsoll"), "", True),
+    ]
+    (alone,) = await _accounts(a_session(), a_survey(leases=HELD, installed=TWO[:1]), ANY, "jane")
+    assert alone.leases == (("ops", "other"), ("ops", "plimsoll"))
 
 
 async def test_the_operators_account_asks_for_itself_where_installations_cannot_be_read() -> None:
-    found = await _account(a_session(), a_survey(installed=UNREAD), ANY, "system:serviceaccount:ops:runner")
-    assert found == service_account("ops", "runner", "the account that this runs as")
+    user = "system:serviceaccount:ops:runner"
+    (found,) = await _accounts(a_session(), a_survey(installed=UNREAD), ANY, user)
+    assert found.account == service_account("ops", "runner", "the account that this runs as")

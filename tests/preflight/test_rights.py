@@ -1,5 +1,6 @@
 """Rights of the operator's account: the needed and missing ones, and their manifest."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,7 +23,10 @@ from plimsoll.access.rights import (
     TAINT,
 )
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy
+from plimsoll.check.checks import judged_review
 from plimsoll.check.grants import granting
+from plimsoll.check.record_guard import AdmissionPolicies
+from plimsoll.check.review import Review
 from plimsoll.cluster.watched_resources import resource_of
 from plimsoll.preflight import rights
 from plimsoll.preflight.findings import Finding, Level
@@ -181,7 +185,7 @@ def test_the_manifest_grants_exactly_what_is_missing() -> None:
         ReviewedRight(ELECTING[0], "plimsoll"),
     ]
 
-    manifest = granting(ACCOUNT, missing)
+    manifest = granting([(ACCOUNT, missing)])
 
     assert manifest is not None
     assert (manifest["apiVersion"], manifest["kind"]) == ("v1", "List")
@@ -202,12 +206,12 @@ def test_the_manifest_grants_exactly_what_is_missing() -> None:
             "verbs": ["get"],
         },
     ]
-    assert granting(ACCOUNT, []) is None
+    assert granting([(ACCOUNT, [])]) is None
 
 
 def test_a_user_is_bound_as_a_user() -> None:
     """With --self outside of a cluster."""
-    manifest = granting(Account("jane", "", "--self"), [ReviewedRight(EVICT)])
+    manifest = granting([(Account("jane", "", "--self"), [ReviewedRight(EVICT)])])
 
     assert manifest is not None
     assert manifest["items"][1]["subjects"] == [
@@ -303,3 +307,28 @@ def test_devices_are_only_read_where_no_policy_places_pods() -> None:
 
     assert [each.level for each in of_devices(DevicePresence.USED, denied, ENFORCING)] == [Level.OK]
     assert [each.level for each in of_devices(DevicePresence.USED, denied, PLACING)] == [Level.WARNING]
+
+
+def test_each_account_is_granted_what_it_lacks() -> None:
+    """Roles of two accounts have names of their own; an account that lacks nothing gets none."""
+    red, blue = service_account("red", "plimsoll", ""), service_account("blue", "plimsoll", "")
+
+    manifest = granting([(red, [ReviewedRight(EVICT)]), (ACCOUNT, []), (blue, [ReviewedRight(TAINT[0])])])
+
+    assert manifest is not None
+    assert [
+        (each["metadata"]["name"], each["rules"][0]["verbs"])
+        for each in manifest["items"]
+        if each["kind"] == "ClusterRole"
+    ] == [("plimsoll-missing-red-plimsoll", ["create"]), ("plimsoll-missing-blue-plimsoll", ["get"])]
+    assert [each["subjects"][0]["namespace"] for each in manifest["items"][1::2]] == ["red", "blue"]
+
+
+@pytest.mark.parametrize("keeps_records", [True, False])
+def test_only_who_keeps_records_is_judged_by_their_guard(*, keeps_records: bool) -> None:
+    """An operator with a name writes none, so the admission policy may refuse it."""
+    found: Any = SimpleNamespace(guards=AdmissionPolicies())
+
+    said = list(judged_review(found, [Review(ACCOUNT, keeps_records=keeps_records)]))
+
+    assert any(each.subject == "Eviction records" for each in said) is keeps_records

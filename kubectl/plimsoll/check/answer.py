@@ -30,7 +30,9 @@ class Check(Answer):
     server: str = Field(description="Address of the API server.")
     version: str = Field(description="Version of the API server; empty when it did not answer.")
     user: str = Field(description="Who the server takes the caller for; empty when it does not say.")
-    account: str = Field(description="The user whose rights were reviewed; empty when none was found.")
+    accounts: tuple[str, ...] = Field(
+        description="The users whose rights were reviewed, one for each operator; empty when none was found."
+    )
     errors: int = Field(description="Findings of level error.")
     warnings: int = Field(description="Findings of level warning.")
     findings: tuple[CheckFinding, ...] = Field(description="All findings, by area, the worst first.")
@@ -48,7 +50,7 @@ def check_answer(checked: Checked, *more: Finding) -> Check:
         server=checked.server,
         version=checked.version,
         user=checked.user,
-        account=checked.account,
+        accounts=checked.accounts,
         errors=sum(each.level is Level.ERROR for each in findings),
         warnings=sum(each.level is Level.WARNING for each in findings),
         findings=tuple(CheckFinding.model_validate(each, from_attributes=True) for each in findings),

@@ -1,7 +1,7 @@
 """Checks an installation: reads from the server, judges the results."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -42,7 +42,7 @@ class Checked(Struct, frozen=True):
     server: str = ""
     version: str = ""
     user: str = ""
-    account: str = ""
+    accounts: tuple[str, ...] = ()
     grants: Mapping[str, Any] | None = None
 
 
@@ -55,15 +55,14 @@ async def check(session: Session, choice: Choice) -> Checked:
     namespace, _ = service_account_of(made.user)
     found = await survey(session, time.time(), namespace)
     reviewed = await review(session, found, choice, made.user)
-    account = reviewed.account
     return Checked(
         in_order((*first, *judged(found), *judged_review(found, reviewed))),
         is_reachable=True,
         server=made.address,
         version=made.version,
         user=made.user,
-        account="" if account is None else account.user,
-        grants=None if account is None else granting(account, reviewed.missing),
+        accounts=tuple(each.account.user for each in reviewed),
+        grants=granting((each.account, each.missing) for each in reviewed),
     )
 
 
@@ -91,10 +90,9 @@ def judged(found: Survey) -> Iterator[Finding]:
     yield from judged_keys(found.keys, found.workloads, documents)
 
 
-def judged_review(found: Survey, reviewed: Review) -> Iterator[Finding]:
+def judged_review(found: Survey, reviewed: Sequence[Review]) -> Iterator[Finding]:
     """All findings about rights."""
-    account = reviewed.account
-    if account is None:
+    if not reviewed:
         is_hidden = isinstance(found.leases, Unread) or isinstance(found.installed, Unread)
         why = "leases and Deployments could not be read" if is_hidden else "no operator was found"
         yield Finding(
@@ -104,13 +102,14 @@ def judged_review(found: Survey, reviewed: Review) -> Iterator[Finding]:
             f"not checked: its ServiceAccount is not known, because {why}",
             "name it with --as-service-account NAMESPACE/NAME, or check your own rights with --self",
         )
-    elif reviewed.refused is not None:
-        finding = unchecked(Area.RIGHTS, account.user, reviewed.refused)
-        yield replace(finding, remedy=f"{finding.remedy}, or run it with --self in the operator's place")
-    else:
-        yield from judged_rights(account, reviewed.wanted, reviewed.answers)
-    if account is not None:
-        yield from judged_record_guard(found.guards, account)
+    for each in reviewed:
+        if each.refused is not None:
+            finding = unchecked(Area.RIGHTS, each.account.user, each.refused)
+            yield replace(finding, remedy=f"{finding.remedy}, or run it with --self in the operator's place")
+        else:
+            yield from judged_rights(each.account, each.wanted, each.answers)
+        if each.keeps_records:
+            yield from judged_record_guard(found.guards, each.account)
 
 
 def _leads(found: Survey) -> bool:

@@ -1,40 +1,45 @@
 """Writes the manifest that grants exactly the missing rights: roles and bindings as a List."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from plimsoll.preflight.rights import Account, ReviewedRight
 
 RBAC = "rbac.authorization.k8s.io"
 
-#: The name of the roles and bindings.
+#: The name of the roles and bindings; with the account's, where several accounts lack rights.
 NAME = "plimsoll-missing"
 
 Document = dict[str, Any]
 
 
-def granting(account: Account, missing: Iterable[ReviewedRight]) -> Document | None:
-    """A List for ``kubectl apply``; None if no right is missing."""
-    by_namespace: dict[str, list[ReviewedRight]] = {}
-    for one in dict.fromkeys(missing):
-        by_namespace.setdefault(one.namespace, []).append(one)
+def granting(missing: Iterable[tuple[Account, Iterable[ReviewedRight]]]) -> Document | None:
+    """A List for ``kubectl apply``, of what accounts lack; None if no right is missing."""
+    lacking = [(account, rights) for account, each in missing if (rights := list(dict.fromkeys(each)))]
     items: list[Document] = []
+    for account, rights in lacking:
+        name = NAME if len(lacking) == 1 else f"{NAME}-{account.namespace}-{account.name}"
+        items += _granted(account, rights, name)
+    return {"apiVersion": "v1", "kind": "List", "items": items} if items else None
+
+
+def _granted(account: Account, missing: Iterable[ReviewedRight], name: str) -> Iterator[Document]:
+    by_namespace: dict[str, list[ReviewedRight]] = {}
+    for one in missing:
+        by_namespace.setdefault(one.namespace, []).append(one)
     for namespace, asked in sorted(by_namespace.items()):
         where = {"namespace": namespace} if namespace else {}
         kind = "Role" if namespace else "ClusterRole"
-        metadata = {"name": NAME, **where}
+        metadata = {"name": name, **where}
         version = f"{RBAC}/v1"
-        items += (
-            {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules(asked)},
-            {
-                "apiVersion": version,
-                "kind": f"{kind}Binding",
-                "metadata": metadata,
-                "roleRef": {"apiGroup": RBAC, "kind": kind, "name": NAME},
-                "subjects": [_subject(account)],
-            },
-        )
-    return {"apiVersion": "v1", "kind": "List", "items": items} if items else None
+        yield {"apiVersion": version, "kind": kind, "metadata": metadata, "rules": rules(asked)}
+        yield {
+            "apiVersion": version,
+            "kind": f"{kind}Binding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "subjects": [_subject(account)],
+        }
 
 
 def rules(asked: Sequence[ReviewedRight]) -> list[Document]:
