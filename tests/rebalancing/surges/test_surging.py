@@ -13,9 +13,11 @@ from plimsoll.cluster.watch_events import ObjectAdded, PodAdded
 from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.deployment import SURGED, Deployment
 from plimsoll.model.kinds.workload import Namespace
+from plimsoll.planning.surges import Deployments
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.rebalancing.surges.transitions import LEAVING_S
+from plimsoll.records.history import recorded_workload
 from plimsoll.testing.fakes import FakeRollouts, settled
 from rebalancing.scene import POLICY, a_policy
 from rebalancing.surges.surge_scene import OLD, SurgeScene, a_surging_policy
@@ -159,6 +161,32 @@ async def test_a_replacement_that_is_not_ready_in_time_is_taken_back(ready: None
         " the rollout was taken back, pod web-1-x stays"
     )
     assert scene.nominator.by_node == {}
+
+
+async def test_a_surge_that_fails_while_a_run_gathers_its_input_is_not_forgotten() -> None:
+    """It is under way or it has failed whenever it is looked at; one of several was evicted then."""
+    scene = SurgeScene()
+    policy = a_surging_policy()
+
+    async with scene.running(policy):
+        await scene.run()
+        scene.comes("good")
+        inputs = scene.wing.runs.inputs
+        read = inputs.surges.deployments
+
+        async def slowly() -> Deployments:
+            found = await read()
+            await scene.clock.advance(2 * PATIENCE_S + 10)
+            return found
+
+        inputs.surges.deployments = slowly  # type: ignore[method-assign]
+        gathered = await inputs.gather(policy)
+
+    (record,) = inputs.keeper.known.values()
+    assert said(scene)[:2] == ("Failed", "ReplacementNotReady")
+    held = gathered.memory.held_back(recorded_workload(record.spec), record.spec.strategy)
+    assert held is not None
+    assert held.reason == "HeldBack"
 
 
 async def test_the_deployment_may_give_less_time() -> None:

@@ -67,16 +67,17 @@ class RunInputs:
     async def gather(self, policy: SchedulingPolicy) -> RunInput:
         """Gather the input of a run that begins now."""
         name, breakers = policy.metadata.name, self.configs.breakers
-        spec, records = policy.spec.rebalancing or RebalancingSpec(), self.keeper.known.values()
+        spec = policy.spec.rebalancing or RebalancingSpec()
         started = self.clock.now()
-        touched = touched_nodes(sent_moves(records), started)
+        touched = touched_nodes(sent_moves(self.keeper.known.values()), started)
         self.contexts.learn(name, await self._measured(spec, touched))
-        memory = memory_of(records, started, breakers.access.granted)
         breakers.displacements.look(name)
         self.executor.post(HoldUpsChanged())
         rebalancing = self.configs.configured(policy)
-        rebalancing = rebalancing.rested(memory, name)
         deployments = await self.surges.deployments() if rebalancing.surge else None
+        # From here on nothing is awaited: a move that ended between two of these readings would be in none.
+        memory = memory_of(self.keeper.known.values(), started, breakers.access.granted)
+        rebalancing = rebalancing.rested(memory, name)
         is_upstream = rebalancing.planner is Planner.UPSTREAM  # descheduler does not see nominations
         fork = self.book.cache.cluster.fork() if is_upstream else self.book.claimed()
         rounds = self._over.get(name, OverUsedRounds()).before(rebalancing.strategies, fork)
