@@ -7,7 +7,6 @@ more than four times as long. ``make bench-one-object`` tries the largest object
 
 import gc
 import sys
-from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -80,11 +79,7 @@ def is_let_go(cost: Cost) -> bool:
 
 @pytest.fixture
 def scaled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What may be kept is as small as the objects; what exists already is not searched for garbage again.
-
-    Caches that other tests have filled are emptied: a full one gives up an old answer for each new one, and
-    what it frees would hide what an object leaves behind.
-    """
+    """What may be kept is as small as the objects; what exists already is not searched for garbage again."""
     monkeypatch.setattr(pod_info, "HEAVY_BYTES", UNREAD_SIZE // 4)
     monkeypatch.setattr(equal_parts, "_HEAVY", UNREAD_SIZE // 4)
     monkeypatch.setattr(equal_parts, "_FIRST_SWEEP", 16)
@@ -92,9 +87,6 @@ def scaled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selectors, "LARGEST_KEPT", 0)
     monkeypatch.setattr(term_counts, "FEWEST_UNUSED", 4)
     monkeypatch.setattr(pod_counts, "MOST_CLASSES", 16)
-    for each in gc.get_objects():
-        if isinstance(each, type(lru_cache(int))) and each.cache_parameters()["maxsize"]:
-            each.cache_clear()
     gc.collect()
     gc.freeze()
 
