@@ -65,11 +65,20 @@ async def test_a_node_that_is_emptied_is_closed_and_not_just_avoided() -> None:
         assert scene.closer.done[-1] == ("close", "idle")
 
 
-async def test_a_mark_of_an_earlier_process_that_nothing_asks_for_is_removed() -> None:
+@pytest.mark.parametrize("mark", ["avoid", "close"])
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_mark_of_an_earlier_process_that_nothing_asks_for_is_removed(
+    mark: str, is_late: bool
+) -> None:
+    """Its last write may come after our start."""
     scene = Consolidation()
-    scene.told("avoid", "idle")
+    if not is_late:
+        scene.told(mark, "idle")
     async with scene.running(a_policy()):
         await looks(scene)
+        if is_late:
+            scene.told(mark, "idle")
+            await looks(scene)
 
     assert scene.closer.done == [("reopen", "idle")]
 
