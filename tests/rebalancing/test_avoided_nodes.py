@@ -131,8 +131,8 @@ async def test_what_one_policy_would_empty_is_avoided_whatever_others_say(other:
     """And until the last that says so is over."""
     scene = Consolidation()
     async with scene.running():
-        for strategies in ([], KEPT["strategies"]):
-            policies = [a_policy(**KEPT), named(a_policy(**{**KEPT, "strategies": strategies}), other)]
+        for kept in (KEPT | {"strategies": []}, KEPT):
+            policies = [a_policy(**KEPT), named(a_policy(**kept), other)]
             scene.rebalancers.configure(policies)
             await scene.run()
             await scene.run(other)

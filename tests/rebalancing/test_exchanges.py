@@ -237,7 +237,7 @@ async def test_small_pods_leave_a_node_on_which_the_large_one_has_its_room() -> 
 
 
 class Landing(FakeEvictor):
-    """Answers when the pod is gone and its replacement is there; nobody has read that yet."""
+    """Answers when the pod is gone, and its replacement is there and was not read yet."""
 
     scene: Exchange
 

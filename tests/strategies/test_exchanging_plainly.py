@@ -1,4 +1,4 @@
-"""Compares exchanges of LowNodeUtilization by load with lists and loops, whatever the planner answers.
+"""Compares exchanges of LowNodeUtilization by load with lists and loops, for any verdicts of the planner.
 
 Single pods are answered first; then each exchange is, and what is accepted has moved when the next is sought.
 """

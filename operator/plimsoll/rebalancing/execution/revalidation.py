@@ -213,7 +213,7 @@ class MoveRevalidator:
 
     def _replaced(self, policy: str) -> dict[str, str]:
         """Uids of the pods that a policy moves or has moved, by the uids of what takes their places."""
-        found = {}
+        found: dict[str, str] = {}
         for each in self.context.machine.moves.values():
             if each.policy == policy:
                 found[Holder(HolderKind.REPLACEMENT, each.key).uid] = each.pod_uid
