@@ -1,5 +1,6 @@
 """OfflineCluster waits, places and preempts as a page of plain code does."""
 
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, settings
@@ -29,19 +30,22 @@ NODES = {"n0": (4, "a"), "n1": (3, "a"), "n2": (3, "b"), "n3": (2, "b")}
 GROUPS = {"pair": (2, ""), "trio": (3, ""), "zoned": (2, ZONE)}
 #: The priority of members of groups, which are no victims here.
 HIGHEST = 20
-KINDS = ("plain", "plain", "apart", "gated", "leaving", "other", "pair", "trio", "zoned", "unknown")
+KINDS = ("plain", "plain", "apart", "near", "gated", "leaving", "other", "pair", "trio", "zoned", "unknown")
 #: A pod by the number of its name, its cores, priority, kind and the seconds of its creation.
 SPECS = st.tuples(
     st.integers(0, 9), st.integers(1, 3), st.sampled_from([0, 10]), st.sampled_from(KINDS), st.integers(0, 3)
 )
 START = 1_800_000_000.0
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"labelSelector": {"matchLabels": {"app": "apart"}}, "topologyKey": "kubernetes.io/hostname"}
-        ]
-    }
-}
+
+
+def terms(app: str) -> Any:
+    """What an affinity to pods of an application, on the same node, requires."""
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": "kubernetes.io/hostname"}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+#: Of pods that stay apart from one another, and of pods that need a plain one on their node.
+AFFINITY = {"apart": {"podAntiAffinity": terms("apart")}, "near": {"podAffinity": terms("plain")}}
 
 
 def group(name: str) -> PodGroup:
@@ -58,15 +62,18 @@ def cores(pod: PodInfo) -> int:
     return int(pod.requests["cpu"]) // 1000
 
 
-def is_apart(pod: PodInfo) -> bool:
-    return pod.pod.metadata.labels.get("app") == "apart"
+def is_of(app: str, pod: PodInfo) -> bool:
+    return pod.pod.metadata.labels.get("app") == app
+
+
+is_apart, is_near, is_plain = (partial(is_of, app) for app in ("apart", "near", "plain"))
 
 
 class Offline(RuleBasedStateMachine):
     """Pods come, leave, end, come again under their names, and are tried while time passes or stands."""
 
-    @initialize(preempting=st.booleans(), stands=st.booleans(), moving=st.booleans())
-    def begin(self, preempting: bool, stands: bool, moving: bool) -> None:
+    @initialize(preempting=st.booleans(), stands=st.booleans(), moving=st.booleans(), fills=st.booleans())
+    def begin(self, preempting: bool, stands: bool, moving: bool, fills: bool) -> None:
         nodes = [
             a_node(name, cpu=cpu, memory="64Gi", labels={ZONE: zone}) for name, (cpu, zone) in NODES.items()
         ]
@@ -93,6 +100,9 @@ class Offline(RuleBasedStateMachine):
         self.placed: dict[str, str] = {}
         self.ended: set[str] = set()
         self.arrivals: dict[str, tuple[float, int]] = {}
+        if fills:
+            self.some_come([(number, 1, 0, "plain", 0) for number in range(10, 22)])
+            self.they_are_tried()
 
     def ties(self, name: str) -> Any:
         self.chosen.add(name)
@@ -118,7 +128,7 @@ class Offline(RuleBasedStateMachine):
             cpu=1 if in_group else cpu,
             priority=HIGHEST if in_group else priority,
             labels={GROUP_LABEL: kind} if in_group or kind == "unknown" else {"app": kind},
-            affinity=APART if kind == "apart" else None,
+            affinity=AFFINITY.get(kind),
             metadata=metadata,
             schedulerName="another" if kind == "other" else "default-scheduler",
             schedulingGates=[{"name": "wait"}] if kind == "gated" else [],
@@ -130,6 +140,13 @@ class Offline(RuleBasedStateMachine):
         self.arrivals[info.uid] = (created.timestamp() if self.now is None else self.now, self.number)
         self.pods[info.uid] = info
         self.world.add(info)
+
+    @rule(name=st.integers(0, 9), cpu=st.integers(1, 3), kind=st.sampled_from(("plain", "near")))
+    def a_higher_one_comes(self, name: int, cpu: int, kind: str) -> None:
+        """And is tried: it may be nominated where victims leave, or have a place once the lower one has."""
+        self.a_pod_comes(name, cpu, 10, kind, 0)
+        self.a_pod_comes(10, 1, 0, "plain", 0)
+        self.they_are_tried()
 
     @precondition(lambda self: self.pods)
     @rule(data=st.data())
@@ -238,13 +255,14 @@ class Offline(RuleBasedStateMachine):
         for node, (capacity, _) in NODES.items():
             there = [self.pods[uid] for uid, its in self.placed.items() if its == node]
             there = [each for each in there if above is None or each.priority >= above]
+            is_near_one = not is_near(pod) or any(map(is_plain, there))
             there += [
                 each
                 for each, its in self.world.nominator.entries()
                 if its == node and each.uid != pod.uid and each.priority >= pod.priority
             ]
             is_alone = not (is_apart(pod) and any(map(is_apart, there)))
-            if sum(map(cores, there)) + cores(pod) <= capacity and is_alone:
+            if sum(map(cores, there)) + cores(pod) <= capacity and is_alone and is_near_one:
                 found.append(node)
         return found
 
@@ -295,6 +313,7 @@ class Offline(RuleBasedStateMachine):
             waiting, key=lambda uid: (-self.pods[uid].priority, self.arrivals[uid])
         )
         assert self.world.refusals.keys() <= {*waiting}
+        assert {pod.uid for pod, _ in self.world.nominator.entries()} <= {*waiting, "uid-default-moved"}
         for uid in waiting:
             assert self.world.since(uid) == self.arrivals[uid][0]
 
@@ -338,7 +357,9 @@ def replace_phase(pod: Pod, phase: str) -> Pod:
 
 
 TestOffline = Offline.TestCase
-TestOffline.settings = settings(stateful_step_count=15, suppress_health_check=list(HealthCheck))
+TestOffline.settings = settings(
+    max_examples=50, stateful_step_count=20, suppress_health_check=list(HealthCheck)
+)
 
 
 def in_queue(name: str, queue: str, cpu: str = "1", node: str = "") -> Pod:
@@ -376,3 +397,15 @@ def test_waiting_pods_count_in_what_queues_deserve_until_they_have_a_place_or_le
     found.append(victims())
 
     assert found == [1, 0, 1, 0]
+
+
+def test_what_leaves_the_fork_otherwise_while_time_stands_still_makes_room() -> None:
+    """Commands take pods off the fork themselves."""
+    cluster = a_cluster([a_node("n", cpu="1")], [a_pod("there", cpu="1", node="n")])
+    schedulers = Schedulers({"default-scheduler": SERVED}, Forecasts(default=ASSUMED), {})
+    world = OfflineCluster(cluster, schedulers, ())
+    world.add(cluster.templates.info(a_pod("next", cpu="1")))
+    assert world.settle() == []
+    cluster.displace("uid-default-there")
+
+    assert [each.node for each in world.settle()] == ["n"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from plimsoll.load.expectations import Basis
-from plimsoll.load.load_book import LoadBook
+from plimsoll.load.load_book import LoadBook, key_of
 from plimsoll.load.readings import PER_COLUMN_UNIT, LoadReading, LoadReadings, LoadSettings
 from plimsoll.load.shares import EXPECTED, SUMMED, columns_of
 from plimsoll.load.states import LoadState
@@ -278,6 +278,44 @@ def test_a_replacement_starts_from_its_predecessor() -> None:
     assert keeper.book.load[:2, 0].tolist() == [0, 2_500 * MILLI]
     keeper.observe(1_800.0 + 601.0)
     assert keeper.book.prior(new.template).basis is Basis.REQUEST
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+@given(
+    owners=st.lists(st.sampled_from(OWNERS), min_size=8, max_size=8),
+    read=st.dictionaries(st.sampled_from(PODS[:6]), amounts, min_size=1),
+)
+def test_a_pod_counts_like_the_one_whose_place_it_takes(
+    is_gone: bool, owners: list[str], read: dict[str, tuple[int, int]]
+) -> None:
+    """If that was read and it was not, in a fork; and what was counted is what leaves with it."""
+    cluster = Cluster()
+    for name in NODES[:2]:
+        cluster.set_node(a_node(name, cpu="8", memory="16Gi"))
+    keeper = LoadKeeper(cluster)
+    infos = [cluster.templates.info(pod_of(name, owner)) for name, owner in zip(PODS, owners, strict=True)]
+    for number, pod in enumerate(infos[:6]):
+        cluster.place(pod, NODES[number % 2])
+    observed(keeper, 1_000.0, read)
+    for number, pod in enumerate(infos[6:]):  # the keeper has not seen these yet
+        cluster.place(pod, NODES[number % 2])
+    before = contents(cluster)
+    for moved in infos[:6]:
+        twin = cluster.fork()
+        book, used = twin.index(LoadBook), twin.index(LoadBook).of(moved)
+        if is_gone:
+            twin.displace(moved.uid)
+        for pod, row in [*twin.placed()]:
+            known, is_heir = book.of(pod), not is_gone or key_of(pod) == key_of(moved)
+            counts = used.is_measured and not known.is_measured and is_heir
+            assert book.hand_on(moved.uid, pod, row) is counts
+            assert book.of(pod) == (used._replace(basis=Basis.MOVED) if counts else known)
+        assert (recounted(twin) == book.sums[: len(twin)]).all()
+        for uid in list(twin.pods):
+            twin.displace(uid)
+        assert not book.sums.any()
+        assert all(book.share(pod.uid) is None for pod in infos)
+    assert contents(cluster) == before
 
 
 @pytest.mark.parametrize(("late_s", "basis"), [(15.0, Basis.MEASURED), (400.0, Basis.STALE)])

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.decoding import convert
@@ -11,7 +13,7 @@ from plimsoll.model.group_trees import GroupTrees
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
-from scheduling.gangs.gang_scene import a_composite, a_part
+from scheduling.gangs.gang_scene import a_composite, a_core_group, a_part
 
 GROUP, JOBSET = "plimsoll.dev/pod-group", "jobset.sigs.k8s.io/jobset-name"
 
@@ -141,6 +143,38 @@ def test_a_fork_keeps_its_own_members() -> None:
 
     assert spare(fork, "b") == 0
     assert spare(cluster, "b") == 1
+
+
+@given(
+    above=st.lists(st.tuples(st.integers(-2, 1), st.booleans()), min_size=3, max_size=3),
+    parents=st.lists(st.integers(-2, 2), min_size=6, max_size=6),
+)
+def test_groups_below_the_highest_that_binds_them_need_one_another(
+    above: list[tuple[int, bool]], parents: list[int]
+) -> None:
+    """Six groups, each below one of three composite groups, an unknown one (-2), or none."""
+    names = {-2: "unknown", **{at: f"c{at}" for at in range(3)}}
+    pods = [a_pod(f"p{at}", node="n", schedulingGroup={"podGroupName": f"g{at}"}) for at in range(6)]
+    cluster = a_cluster([a_node("n")], pods)
+    paths: dict[int, list[int]] = {-2: [-2], -1: []}  # from the root
+    for at, (wish, binds) in enumerate(above):
+        parent = min(wish, at - 1)
+        paths[at] = [*paths[parent], at]
+        spec = {} if parent == -1 else {"parentCompositePodGroupName": names[parent]}
+        composite = a_composite(names[at], 2 if binds else None, **spec)
+        cluster.objects.composites[composite.group_key] = composite
+    for at, parent in enumerate(parents):
+        name = f"g{at}"
+        part = a_core_group(name, 1) if parent == -1 else a_part(name, names[parent], least=1)
+        cluster.objects.pod_groups[part.group_key] = part
+
+    found = units(cluster)
+    for at, parent in enumerate(parents):
+        top = next((each for each in paths[parent] if each == -2 or above[each][1]), None)
+        alike = {f"p{each}" for each in range(6) if top in paths[parents[each]]}
+        unit = found.of(cluster.pods[f"uid-default-p{at}"])
+        members = set() if unit is None else {each.name for each in unit.members.values()}
+        assert members == (alike if len(alike) > 1 else set())
 
 
 def test_the_trees_of_groups_are_made_once_until_a_group_changes(monkeypatch: pytest.MonkeyPatch) -> None:

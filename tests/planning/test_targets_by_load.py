@@ -150,6 +150,13 @@ def test_pods_are_exchanged_together_or_not_at_all(
     assert targets(make_plan(a_policy(LOW, **spec), world.cluster, AROUND)) == {}
 
 
+@pytest.mark.parametrize(("small", "moves"), [(440, 3), (450, 0), (460, 0)])
+def test_pods_that_make_room_use_less_together_than_the_one_that_comes(small: int, moves: int) -> None:
+    """Two of them leave for a pod that uses 900; for the other pod of the hot node n1 would be hot itself."""
+    world = LoadWorld([[900, 5_600], [small] * 5, [4_500]], {**ASKED, "p0-1": 6_000})
+    assert len(make_plan(a_policy(LOW), world.cluster, AROUND).moves) == moves
+
+
 def test_an_exchange_that_is_refused_leaves_the_share_of_the_run_to_others() -> None:
     """Room for a pod of n0 needs two small ones to go, and one has no place; n3 needs only one to go."""
     uses = [[4_500, 4_500], [200] * 5, [4_500], [4_500, 100, 2_800]]

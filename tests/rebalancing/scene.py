@@ -75,6 +75,11 @@ def a_policy(
     )
 
 
+def named(policy: SchedulingPolicy, name: str) -> SchedulingPolicy:
+    """The same policy under another name."""
+    return policy.model_copy(update={"metadata": policy.metadata.model_copy(update={"name": name})})
+
+
 def status_of(node: str, phase: str = "Running", ready: bool = True) -> dict[str, Any]:
     """The status of a pod that is on a node, or waits."""
     if not node:
@@ -244,9 +249,9 @@ class Scene:
             self.troubled.append(dict(self.rebalancers.troubles(POLICY)))
             self.advised.append(list(self.rebalancers.advice(POLICY)))
 
-    async def run(self) -> None:
+    async def run(self, policy: str = POLICY) -> None:
         """One run of the policy."""
-        await self.runs.rebalance(POLICY)
+        await self.runs.rebalance(policy)
         await settled()
 
     @property

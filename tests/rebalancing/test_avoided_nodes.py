@@ -13,7 +13,7 @@ from plimsoll.rebalancing.closed_nodes import AGAIN_S, LOOK_AFTER_S
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
 from rebalancing.maintenance.test_leaving_nodes import tomorrow
-from rebalancing.scene import a_policy
+from rebalancing.scene import a_policy, named
 from rebalancing.test_closed_nodes import EMPTYING, Consolidation, of
 
 #: A limit keeps all pods of the little used node.
@@ -65,11 +65,20 @@ async def test_a_node_that_is_emptied_is_closed_and_not_just_avoided() -> None:
         assert scene.closer.done[-1] == ("close", "idle")
 
 
-async def test_a_mark_of_an_earlier_process_that_nothing_asks_for_is_removed() -> None:
+@pytest.mark.parametrize("mark", ["avoid", "close"])
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_mark_of_an_earlier_process_that_nothing_asks_for_is_removed(
+    mark: str, is_late: bool
+) -> None:
+    """Its last write may come after our start."""
     scene = Consolidation()
-    scene.told("avoid", "idle")
+    if not is_late:
+        scene.told(mark, "idle")
     async with scene.running(a_policy()):
         await looks(scene)
+        if is_late:
+            scene.told(mark, "idle")
+            await looks(scene)
 
     assert scene.closer.done == [("reopen", "idle")]
 
@@ -115,6 +124,27 @@ async def test_what_a_plan_would_empty_is_avoided(ends: str) -> None:
 
     last = "close" if ends == "may go" else "reopen"
     assert scene.closer.done == [("avoid", "idle"), (last, "idle")]
+
+
+@pytest.mark.parametrize("other", ["a", "z"])
+async def test_what_one_policy_would_empty_is_avoided_whatever_others_say(other: str) -> None:
+    """And until the last that says so is over."""
+    scene = Consolidation()
+    async with scene.running():
+        for kept in (KEPT | {"strategies": []}, KEPT):
+            policies = [a_policy(**KEPT), named(a_policy(**kept), other)]
+            scene.rebalancers.configure(policies)
+            await scene.run()
+            await scene.run(other)
+            await looks(scene)
+            assert scene.closer.done == [("avoid", "idle")]
+        scene.rebalancers.configure(policies[1:])
+        await looks(scene)
+        assert scene.closer.done == [("avoid", "idle")]
+        scene.rebalancers.configure([])
+        await looks(scene)
+
+    assert scene.closer.done == [("avoid", "idle"), ("reopen", "idle")]
 
 
 async def test_a_node_that_is_made_again_under_its_name_is_not_avoided() -> None:

@@ -13,7 +13,7 @@ from plimsoll.model.kinds.workload import Namespace, ReplicaSet
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.deletion_costs import AGAIN_S, LOOK_S, MOST_WRITES
 from plimsoll.testing.fakes import settled
-from rebalancing.scene import POLICY, Scene, a_policy, web
+from rebalancing.scene import POLICY, Scene, a_policy, named, web
 
 OURS = {DELETION_COST: LEAST_COST, WANTED_GONE: POLICY}
 
@@ -108,6 +108,37 @@ async def test_a_policy_that_ends_takes_its_costs_away(ends: str) -> None:
                 found = {"metadata": {"name": "plimsoll", "annotations": annotations}}
                 ward.tell(ObjectAdded(convert(Namespace, found)))
         await ward.looks()
+
+        assert ward.marked == []
+
+
+@pytest.mark.parametrize("other", ["a", "z"])
+@pytest.mark.parametrize("ends", ["deleted", "no longer asks", "wants none"])
+@pytest.mark.parametrize("first", [True, False])
+async def test_costs_that_two_policies_want_stay_until_neither_does(
+    other: str, ends: str, first: bool
+) -> None:
+    """Whichever ends first, and whichever name sorts first; the mark is written once."""
+    policies = {POLICY: asking(), other: named(asking(), other)}
+    ward = Ward()
+    async with ward.running():
+        ward.rebalancers.configure([*policies.values()])
+        for name in policies:
+            await ward.run(name)
+        await ward.looks()
+        for name in sorted(policies, reverse=first):
+            assert ward.marked == ALL
+            assert len(ward.costs.done) == len(ALL)
+            match ends:
+                case "deleted":
+                    del policies[name]
+                case "no longer asks":
+                    policies[name] = named(asking(deletionCosts=False), name)
+                case "wants none":
+                    policies[name] = named(asking(strategies=[]), name)
+            ward.rebalancers.configure([*policies.values()])
+            await ward.run(name)
+            await ward.looks()
 
         assert ward.marked == []
 

@@ -93,11 +93,15 @@ class Exchange(Scene):
         (name,) = self.evictor.evicted
         old = of(name, "cool")
         self.leaving(old)
-        late = "2026-06-01T00:00:00Z"
-        waiting, there = of("small-3", creationTimestamp=late), of("small-3", "mid", creationTimestamp=late)
-        self.tell(PodAdded(waiting), PodUpdated(waiting, there))
+        self.land(name, "mid")
         await settled()
         return old
+
+    def land(self, name: str, node: str) -> None:
+        """The replacement of a pod is created, and ready on a node."""
+        late = "2026-06-01T00:00:00Z"
+        waiting, there = (of(f"{name[:-1]}3", each, creationTimestamp=late) for each in ("", node))
+        self.tell(PodAdded(waiting), PodUpdated(waiting, there))
 
     @property
     def ends(self) -> dict[str, tuple[str, str]]:
@@ -109,17 +113,14 @@ class Exchange(Scene):
 
 
 def policy(mode: str = "Enforce", **more: Any) -> Any:
-    more = {"evictor": {"minReplicas": 0}, **more}
+    more = {"strategies": [{"name": "LowNodeUtilization", "args": ARGS}], **more}
     return a_policy(
-        mode,
-        strategies=[{"name": "LowNodeUtilization", "args": ARGS}],
-        metricsProviders=[{"source": "KubernetesMetrics"}],
-        **more,
+        mode, evictor={"minReplicas": 0}, metricsProviders=[{"source": "KubernetesMetrics"}], **more
     )
 
 
-async def begun(scene: Exchange, mode: str = "Enforce") -> None:
-    """A run has begun an exchange; the large pod waits."""
+async def ran(scene: Exchange, mode: str = "Enforce") -> None:
+    """A run has proposed an exchange, and whatever it proposed is approved."""
     await scene.measured()
     await scene.run()
     if mode == "Approve":
@@ -128,6 +129,11 @@ async def begun(scene: Exchange, mode: str = "Enforce") -> None:
             annotate(scene, "true", key)
         await scene.clock.advance(1)
         await settled()
+
+
+async def begun(scene: Exchange, mode: str = "Enforce") -> None:
+    """A run has begun an exchange; the large pod waits."""
+    await ran(scene, mode)
     assert scene.evictor.evicted
     assert all(name.startswith(("small", "tiny")) for name in scene.evictor.evicted)
 
@@ -228,6 +234,67 @@ async def test_small_pods_leave_a_node_on_which_the_large_one_has_its_room() -> 
 
     assert len(evicted) == 2
     assert "cool" not in thief.found
+
+
+class Landing(FakeEvictor):
+    """Answers when the pod is gone, and its replacement is there and was not read yet."""
+
+    scene: Exchange
+
+    async def evict(self, pod: Pod) -> WriteResult:
+        answer = await super().evict(pod)
+        self.scene.tell(PodDeleted(pod))
+        node = next(
+            each["spec"]["targetNode"]
+            for each in self.scene.records.documents.values()
+            if each["spec"]["pod"]["name"] == pod.name
+        )
+        self.scene.land(pod.name, node)
+        return answer
+
+
+@pytest.mark.parametrize("evictor", [FakeEvictor, Landing])
+@pytest.mark.parametrize("mode", ["Enforce", "Approve"])
+async def test_small_pods_of_one_exchange_go_to_the_same_node(mode: str, evictor: type[FakeEvictor]) -> None:
+    """Reserved or there: what was not read yet counts with the use of the pod whose place it takes."""
+    scene = Exchange(used={**USED, "cool": {f"tiny{letter}-1": 40 for letter in "abcd"}}, evictor=evictor())
+    scene.evictor.scene = scene
+    async with scene.running(policy(mode)):
+        await ran(scene, mode)
+        small = list(scene.evictor.evicted[:2])
+        if evictor is FakeEvictor:
+            for name in small:
+                scene.tell(PodDeleted(of(name, "cool")))
+                scene.land(name, "mid")
+            await settled()
+
+    assert all(name.startswith("tiny") for name in small)
+    assert [name.startswith("large") for name in scene.evictor.evicted] == [False, False, True]
+
+
+async def test_what_no_move_brought_there_counts_as_not_measured() -> None:
+    """Such as a pod that another scheduler puts on the target: neither was it read, nor what it replaces."""
+    scene = Exchange(used={**USED, "cool": {f"tiny{letter}-1": 40 for letter in "abcd"}})
+    scene.evictor.when_done = lambda _: scene.tell(PodAdded(a_pod("stranger", cpu="1", node="mid")))
+    async with scene.running(policy()):
+        await ran(scene)
+
+    assert len(scene.evictor.evicted) == 1
+    assert scene.ends == {"tinya": ("Evicted", "Accepted"), "tinyb": ("Cancelled", "NotMeasured")}
+
+
+@pytest.mark.parametrize("evictor", [FakeEvictor, Landing])
+async def test_single_moves_of_one_plan_go_to_the_same_node(evictor: type[FakeEvictor]) -> None:
+    """By the score, which counts load."""
+    used = {"hot": {f"tiny{letter}-1": 900 for letter in "abcd"}, "cool": {"tinye-1": 100}}
+    scene = Exchange(used=used, evictor=evictor())
+    scene.evictor.scene = scene
+    strategies = [{"name": "LowNodeUtilization", "args": ARGS | {"targetThresholds": {"cpu": 95}}}]
+    strategies += [{"name": "FollowScore", "args": {"marginPercent": 1}}]
+    async with scene.running(policy(strategies=strategies)):
+        await ran(scene)
+
+    assert len(scene.evictor.evicted) == 2
 
 
 async def test_a_pod_that_has_ended_is_not_waited_for() -> None:

@@ -16,7 +16,7 @@ from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.unhealthy_nodes import AGAIN_S, LOOK_S
 from plimsoll.testing.builders import a_node
 from plimsoll.testing.fakes import settled
-from rebalancing.scene import POLICY, Scene, a_policy
+from rebalancing.scene import POLICY, Scene, a_policy, named
 
 NAMES = ("a", "b", "c", "d", "e")
 
@@ -232,11 +232,10 @@ async def test_a_write_that_fails_is_tried_again_after_a_while() -> None:
 
 async def test_two_policies_share_the_bound_and_the_taint() -> None:
     """The node stays closed until neither wants it; a third one finds no room."""
-    other = policy(unhealthyNodeConditions=[{"type": "GpuFailed"}], recoverySeconds=0)
-    meta = other.metadata.model_copy(update={"name": "other"})
+    other = named(policy(unhealthyNodeConditions=[{"type": "GpuFailed"}], recoverySeconds=0), "other")
     ward = Ward()
     async with ward.running():
-        ward.rebalancers.configure([policy(recoverySeconds=0), other.model_copy(update={"metadata": meta})])
+        ward.rebalancers.configure([policy(recoverySeconds=0), other])
         ward.falls_ill("b")
         await ward.passes(10)
         ward.falls_ill("c", kind="GpuFailed")

@@ -205,6 +205,18 @@ class LoadBook(PodIndex):
             self.kept.clear()
         self._count(row, share, -1)
 
+    def hand_on(self, moved: str, pod: PodInfo, row: int) -> bool:
+        """Count a placed pod with the use of the pod that it replaces, by uid, if only that is measured."""
+        share, used = self.of(pod), self.share(moved) or self.predecessors.one(key_of(pod), moved)
+        if share.is_measured or used is None or not used.is_measured:
+            return False
+        self._count(row, share, -1)
+        if pod.uid in self._base.places:
+            self._gone.add(pod.uid)
+        self._own[pod.uid] = within_limits(used._replace(basis=Basis.MOVED), pod.template)
+        self._count(row, self._own[pod.uid], 1)
+        return True
+
     def _count(self, row: int, share: Expectation, sign: int) -> None:
         """Add a share to its node's sums, or subtract it."""
         # Scores need `used` for the next pod; the sums are needed only a few times a minute.

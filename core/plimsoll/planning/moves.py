@@ -218,6 +218,8 @@ class PlanningContext(Struct, frozen=True):
             without groups that cannot start yet for another reason than room.
         touched: By node, when a pod was last moved off or to it, in seconds since the epoch.
         unready: By workload key, the replacement of an earlier move that is still not ready.
+        replaced: For a move that is judged again: uids of pods that the policy moves or has moved, by the uid
+            of what takes the place of each, which counts with its measured use until it is measured itself.
         monotonic: The clock by which searches end.
     """
 
@@ -236,6 +238,7 @@ class PlanningContext(Struct, frozen=True):
     gangs: Mapping[str, int] = field(default_factory=dict)
     touched: Mapping[str, float] = field(default_factory=dict)
     unready: Mapping[str, UnreadyReplacement] = field(default_factory=dict)
+    replaced: Mapping[str, str] = field(default_factory=dict)
     monotonic: Monotonic = standing
 
 

@@ -6,6 +6,7 @@ of earlier ones made. :mod:`plimsoll.planning.proven` lists the checks that a ca
 
 from collections.abc import Callable
 
+import numpy as np
 from msgspec.structs import replace
 
 from plimsoll.framework import PluginError
@@ -90,6 +91,17 @@ def _unreadable_costs(plan: PlanBuilder) -> list[tuple[str, str]]:
     return list(found.values())[:REMARKS]
 
 
+def _hand_on(plan: PlanBuilder) -> None:
+    """Count what takes the places of moved pods with the use of these, as the plan did."""
+    book, fork = plan.context.load_book, plan.fork
+    if book is None:
+        return
+    for uid, moved in plan.planning_context.replaced.items():
+        row = fork.row_of_pod(uid)
+        if row is not None and book.hand_on(moved, fork.pods[uid], row):
+            fork.touch(np.array([row]))
+
+
 def revalidate(
     move: Move, rebalancing: RebalancingConfig, cluster: Cluster, planning_context: PlanningContext
 ) -> Move | Refusal:
@@ -108,6 +120,7 @@ def revalidate(
     row = cluster.row_of_pod(move.pod.uid)
     free = replace(rebalancing, limits=UNLIMITED, minimum_gain_percent=None)
     plan = PlanBuilder(free, cluster, replace(planning_context, moved=frozenset(), touched={}))
+    _hand_on(plan)
     plan.complaints.only_reported()
     # Moves of a bundle were judged together.
     plan.compares_complaints = plan.compares_complaints and not move.bundle

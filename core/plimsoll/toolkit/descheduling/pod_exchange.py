@@ -132,8 +132,6 @@ class PodExchange(Struct, frozen=True):
                 for uid, (_, _, amount) in left.items()
             }
             uid = min(left, key=lambda each: (-covering[each], left[each][1], eviction_cost(left[each][0])))
-            if not covering[uid]:
-                return None
             pod, _, amount = left.pop(uid)
             chosen.append(pod)
             missing = np.maximum(missing - amount, 0)

@@ -13,6 +13,8 @@ from collections.abc import Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from plimsoll.api.v1alpha1.eviction_phases import Phase
 from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.cluster.reservations import ReservationBook
@@ -172,6 +174,7 @@ class MoveRevalidator:
                     memory = self._memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
+                    around = replace(around, replaced=self._replaced(policy))
                     own = self._own(order.key)
                     # Terminating pods still take their room: a replacement that needs it would not find it.
                     if len(cluster.pods) < MANY_PODS:
@@ -207,6 +210,16 @@ class MoveRevalidator:
         bundle = moves[key].bundle if key in moves else ""
         waiting = (each for each in moves.values() if each.bundle == bundle and each.stage in NOT_ANNOUNCED)
         return frozenset(Holder(HolderKind.REPLACEMENT, each.key).uid for each in waiting)
+
+    def _replaced(self, policy: str) -> dict[str, str]:
+        """Uids of the pods that a policy moves or has moved, by the uids of what takes their places."""
+        found: dict[str, str] = {}
+        for each in self.context.machine.moves.values():
+            if each.policy == policy:
+                found[Holder(HolderKind.REPLACEMENT, each.key).uid] = each.pod_uid
+                if each.replacement is not None:
+                    found[each.replacement.uid] = each.pod_uid
+        return found
 
     def _claims(self, without: Container[str]) -> dict[str, dict[str, PodInfo]]:
         """Pods by uid that hold reservations, by node name."""
