@@ -23,7 +23,7 @@ from msgspec import Struct, field
 
 from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.devices.bookings import DevicesPort
-from plimsoll.engine.plugin_calls import METER, called, calling
+from plimsoll.engine.plugin_calls import METER, answered, called, calling
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
@@ -137,8 +137,7 @@ class BindingCycle:
         if self.devices.book is not None:
             state.write(DevicesPort(snapshot, self.devices))
         for booker in profile.reserve:
-            answer = called(booker.name, "reserve", booker.reserve, state, pod, node)
-            status = of_kind(answer, Status, booker.name, "reserve")
+            status = answered(booker.name, "reserve", booker.reserve, state, pod, node)
             if not status.is_success:
                 return _signed(status, booker, "reserve")
         timeouts: dict[str, float] = {}
@@ -149,8 +148,7 @@ class BindingCycle:
             elif not permission.status.is_success:
                 return _signed(permission.status, holder, "permit")
         for worker in profile.pre_bind:
-            answer = called(worker.name, "preBind", worker.pre_bind_preflight, state, pod, node)
-            status = of_kind(answer, Status, worker.name, "preBind")
+            status = answered(worker.name, "preBind", worker.pre_bind_preflight, state, pod, node)
             if status.is_success:
                 attempt.works.append(worker)
             elif not status.is_skip:
