@@ -195,6 +195,15 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
             raise named(self._plugin, self._point, raised) from raised
 
 
+def metered(plugin: str, point: str, seconds: float) -> None:
+    """Count a call that was made for several pods together; time it if the attempt's calls are timed."""
+    calls = METER.get()
+    if calls is not None:
+        calls.counts[plugin, point] += 1
+        if calls.clock is not None and calls.timed is not None:
+            calls.timed(plugin, point, False, seconds)  # noqa: FBT003 - the hook's signature
+
+
 AnswerT = TypeVar("AnswerT")
 
 #: The form of sort keys that are numbers.
