@@ -66,7 +66,7 @@ spelling: $(STAMP) ## codespell over the whole tree
 hooks: $(STAMP) ## install the hooks of .pre-commit-config.yaml into this clone (needs pre-commit on the PATH)
 	pre-commit install
 
-crds: $(STAMP) ## write crds/*.yaml and the admission policy of deploy/components/policy-warnings from the models
+crds: $(STAMP) ## write crds/*.yaml, client/plimsoll/api/schemas.json and the admission policy of deploy/components/policy-warnings from the models
 	$(BIN)/python -m plimsoll.api.crds crds
 	PYTHONPATH=tools $(BIN)/python -m admission.policy deploy/components/policy-warnings
 

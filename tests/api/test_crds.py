@@ -58,6 +58,11 @@ def test_the_committed_files_are_what_the_models_say(files: dict[str, str]) -> N
     assert committed == files, "run `make crds` and commit what it writes"
 
 
+def test_the_compared_schemas_are_those_of_the_models() -> None:
+    """Likewise; a start compares them with the installed definitions."""
+    assert crds.SCHEMAS.read_bytes() == crds.compared_schemas(), "run `make crds` and commit what it writes"
+
+
 def test_yaml_reads_back_as_it_was_meant(kind: type[CustomResource], files: dict[str, str]) -> None:
     """Folded lines and quotes change nothing."""
     content = files[f"plimsoll.dev_{kind.definition.plural}.yaml"]

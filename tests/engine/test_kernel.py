@@ -204,6 +204,30 @@ def _requests(amounts: Any) -> dict[str, Any]:
     return {"cpu": f"{amounts[0]}m", "memory": amounts[1]}
 
 
+@pytest.mark.parametrize("is_timed", [False, True])
+def test_attempts_are_computed_alike_whether_timed_or_not(kernel: Kernel, is_timed: bool) -> None:
+    """What the metrics time is what pods take."""
+    cluster, told = a_cluster([a_node("n1"), a_node("n2")]), []
+    scheduler = ProfileScheduler(PROFILE, cluster, kernel=kernel)
+    METER.set(
+        PluginCalls(defaultdict(int), (lambda: 0.0) if is_timed else None, lambda *call: told.append(call))
+    )
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            for plugin, point in ((NodeResourcesFit, "filter"), (NodeResourcesFit, "score")):
+                patch.setattr(plugin, point, None)
+            for name in ("p1", "p2"):
+                decision = schedule(scheduler, cluster.templates.info(a_pod(name, cpu="1")))
+                cluster.place(decision.pod, decision.node)
+    finally:
+        METER.set(None)
+
+    assert {name for name, point, *_ in told if point == "filter"} >= (
+        {"NodeResourcesFit"} if is_timed else set()
+    )
+    assert len([call for call in told if call[:2] == ("NodeResourcesFit", "score")]) == 2 * is_timed
+
+
 NODES = 12
 CHANGE = st.tuples(st.integers(0, NODES - 1), st.booleans(), st.integers(0, 1))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plimsoll.engine.plugin_calls import METER, called, calling
+from plimsoll.engine.plugin_calls import METER, called, calling, replaced
 from plimsoll.framework import PluginError
 from plimsoll.ports.observer import Observer
 from plimsoll.scheduling.plugin_timing import SAMPLED_ONE_IN, PluginTimer
@@ -86,6 +86,22 @@ def test_the_plugins_of_a_point_add_up_to_one_passage(clock: FakeClock, told: To
         assert told.points == []
 
     assert told.points == [("p", "filter", False, 3.0), ("p", "score", False, 4.0)]
+
+
+def test_what_the_kernel_computes_for_several_plugins_is_shared_equally(clock: FakeClock, told: Told) -> None:
+    meter = PluginTimer(clock, FixedRandomness(0, 1), told)  # type: ignore[arg-type] # a fake has only what is used
+
+    def compute(answer: str) -> str:
+        clock.time += 3.0
+        return answer
+
+    for _ in range(2):
+        with meter.attempt("p"):
+            assert replaced([("Fit", "score"), ("Balance", "score")], compute, "totals") == "totals"
+
+    assert meter.counts == {"p": {("Fit", "score"): 2, ("Balance", "score"): 2}}
+    assert told.calls == [("Fit", "score", False, 1.5), ("Balance", "score", False, 1.5)]
+    assert told.points == [("p", "score", False, 3.0)]
 
 
 def test_a_plugin_that_raises_is_timed_as_failed(clock: FakeClock, told: Told) -> None:

@@ -37,7 +37,6 @@ OTHERS: dict[str, set[str]] = {
     "commands/parameters.py": {"inspect"},
     "cluster/ingestion.py": {"self.cache"},
     "scheduling/extenders/steps.py": {"extended"},
-    "engine/cache/compiled_totals.py": {"points"},
     "toolkit/scheduling/victims.py": {"what_if"},
     "engine/cache/template.py": {"self._scores"},
     "scheduling/extenders/consultation.py": {"nomination.search"},

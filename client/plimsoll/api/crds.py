@@ -4,7 +4,7 @@ The API server takes a narrower language than JSON schema (apiextensions v1, "st
 references, no ``additionalProperties: false`` (unknown fields are pruned, or refused by strict field
 validation), ``exclusiveMinimum`` as a flag. What cannot be said there is an error here, not a loss.
 
-``make crds`` writes the files; a test compares them.
+``make crds`` writes the files, and ``schemas.json``; a test compares them.
 """
 
 import sys
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import orjson
 import yaml
 
 from plimsoll.api.schema.resource import CATEGORY, GROUP, VERSION, CustomResource, PrinterColumn
@@ -48,6 +49,13 @@ _ORDER = (
 
 _DROPPED = frozenset({"title", "examples", "propertyNames"})
 """Keywords without a counterpart; the form of a map's keys is judged by the model alone."""
+
+
+COMPARED = ("type", "enum", "required", "x-kubernetes-preserve-unknown-fields")
+"""The properties of a field that are compared with an installed definition; descriptions may differ."""
+
+SCHEMAS = Path(__file__).with_name("schemas.json")
+"""The compared parts of all schemas: making these takes 0.1 s, and each start compares them."""
 
 
 def structural(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:  # noqa: C901 - one case for each construct of a JSON schema
@@ -138,6 +146,20 @@ def openapi_schema(kind: type[CustomResource]) -> Schema:
     }
 
 
+def compared(schema: Schema) -> Schema:
+    """The parts of a schema that are compared."""
+    result = {key: schema[key] for key in COMPARED if key in schema}
+    if "properties" in schema:
+        result["properties"] = {name: compared(field) for name, field in schema["properties"].items()}
+    return result | {key: compared(schema[key]) for key in ("items", "additionalProperties") if key in schema}
+
+
+def compared_schemas() -> bytes:
+    """The content of ``schemas.json``."""
+    found = {kind.definition.name: compared(openapi_schema(kind)) for kind in KINDS}
+    return orjson.dumps(found, option=orjson.OPT_APPEND_NEWLINE)
+
+
 def _printer_column(column: PrinterColumn) -> Schema:
     result: Schema = {"name": column.name, "type": column.type, "jsonPath": column.path}
     if column.description:
@@ -201,7 +223,8 @@ class Plain(yaml.SafeDumper):
 
 
 def main(folder: Path) -> None:
-    """Write the files into ``folder``."""
+    """Write the files into ``folder``, and the compared schemas."""
+    SCHEMAS.write_bytes(compared_schemas())
     folder.mkdir(exist_ok=True)
     for name, content in crd_files().items():
         (folder / name).write_text(content, encoding="utf-8")

@@ -4,16 +4,15 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from plimsoll.api.crds import crd
+import orjson
+
+from plimsoll.api.crds import COMPARED, SCHEMAS
 from plimsoll.api.schema.resource import GROUP, VERSION, CustomResource
 from plimsoll.api.v1alpha1 import KINDS
 from plimsoll.preflight.findings import Area, Finding, Level, Unread, unchecked
 
 #: Maximum number of field paths that a sentence names.
 NAMED = 3
-
-#: The compared properties of a field; descriptions may differ.
-COMPARED = ("type", "enum", "required", "x-kubernetes-preserve-unknown-fields")
 
 #: The command that installs the definitions.
 INSTALL = "plimsoll crds | kubectl apply --server-side -f -"
@@ -53,7 +52,7 @@ def _judged(kind: type[CustomResource], document: Document) -> Finding:
         return Finding(Area.DEFINITIONS, Level.ERROR, name, *problem)
     version = _version(spec)
     installed = ((version or {}).get("schema") or {}).get("openAPIV3Schema") or {}
-    wanted = _wanted(kind)
+    wanted = _wanted()[name]
     missing = tuple(_missing(wanted, installed))
     if missing:
         message = f"its schema is older than this version: it lacks {_named(missing)}"
@@ -71,10 +70,10 @@ def _judged(kind: type[CustomResource], document: Document) -> Finding:
 
 
 @cache
-def _wanted(kind: type[CustomResource]) -> Document:
-    """The schema of this version; cached, because a start repeats the check while the API server is down."""
-    schema: Document = crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return schema
+def _wanted() -> Mapping[str, Document]:
+    """The compared parts of the schemas of this version, by the name of the definition."""
+    schemas: Mapping[str, Document] = orjson.loads(SCHEMAS.read_bytes())
+    return schemas
 
 
 def _unusable(kind: type[CustomResource], document: Document) -> tuple[str, str] | None:

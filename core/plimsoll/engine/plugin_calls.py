@@ -195,6 +195,15 @@ class calling:  # noqa: N801 - it stands in a with statement and reads as a verb
             raise named(self._plugin, self._point, raised) from raised
 
 
+def metered(plugin: str, point: str, seconds: float) -> None:
+    """Count a call that was made for several pods together; time it if the attempt's calls are timed."""
+    calls = METER.get()
+    if calls is not None:
+        calls.counts[plugin, point] += 1
+        if calls.clock is not None and calls.timed is not None:
+            calls.timed(plugin, point, False, seconds)  # noqa: FBT003 - the hook's signature
+
+
 AnswerT = TypeVar("AnswerT")
 
 #: The form of sort keys that are numbers.
@@ -279,20 +288,24 @@ def asked(plugin: ScorePlugin, state: CycleState, pod: PodInfo, snapshot: Snapsh
     return checked(scores, len(snapshot), plugin.name, "score").astype(np.int64, copy=False)
 
 
-def counted(calls: Sequence[tuple[str, str]]) -> bool:
-    """Count plugin calls (name, extension point) that the kernel replaces.
+def replaced(calls: Sequence[tuple[str, str]], function: Callable[..., AnswerT], *args: object) -> AnswerT:
+    """Call a function of the kernel in place of plugins (name, extension point).
 
-    Returns whether this attempt's calls are timed; then the plugins must be called, and nothing is counted
-    here.
+    The plugins' calls are counted. In an attempt whose calls are timed, each has an equal share of the time.
     """
     meter = METER.get()
     if meter is None:
-        return False
-    if meter.clock is not None:
-        return True
+        return function(*args)
     for call in calls:
         meter.counts[call] += 1
-    return False
+    if meter.clock is None or meter.timed is None:
+        return function(*args)
+    began = meter.clock()
+    answer = function(*args)
+    seconds = (meter.clock() - began) / len(calls)
+    for plugin, point in calls:
+        meter.timed(plugin, point, False, seconds)  # noqa: FBT003 - the hook's signature
+    return answer
 
 
 def are_any(values: IntArray) -> bool:

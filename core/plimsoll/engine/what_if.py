@@ -14,7 +14,7 @@ from plimsoll.engine.cache.filter_results import FEASIBLE
 from plimsoll.engine.cache.template import TemplateCache
 from plimsoll.engine.kernel.victims import MOST_WANTED, find_victims
 from plimsoll.engine.nominated_requests import NominatedRequests
-from plimsoll.engine.plugin_calls import answered, called, calling, counted
+from plimsoll.engine.plugin_calls import answered, called, calling, replaced
 from plimsoll.engine.row_statuses import NONE, RowStatuses
 from plimsoll.engine.trial import Trial
 from plimsoll.framework import (
@@ -164,7 +164,7 @@ class TemplateWhatIf:
             return rows
         position, plugin = judges[0]
         ruled = self._capabilities.ruled_filters.get(plugin.name)
-        if ruled is None or counted([(plugin.name, "filter")]):
+        if ruled is None:
             return rows
         rule = judged(
             plugin.name, "filter", ruled.filter_rule, cache.state, self._pod, Snapshot(cache.cluster)
@@ -175,7 +175,8 @@ class TemplateWhatIf:
         left = np.isin(rows, self._claims.rows) if len(self._claims.rows) else np.zeros(len(rows), np.bool_)
         for other in others:
             left |= cache.filters.codes(other.name)[rows] != 0
-        find_victims(addresses, rule, position, len(cache.profile.filter), rows[~left], search)
+        wanted = addresses, rule, position, len(cache.profile.filter), rows[~left], search
+        replaced([(plugin.name, "filter")], find_victims, *wanted)
         return rows[left]
 
     def refusals_before_trial(self, rows: RowArray, requested: IntArray) -> IntArray:

@@ -162,11 +162,12 @@ class SchedulingLoop:
 
 def _works_out(scheduler: ProfileScheduler, pod: PodInfo) -> bool:
     """Let plugins do a part of an attempt's work in advance; returns whether there is more."""
-    cluster, preparing = scheduler.cluster, scheduler.profile.capabilities.preparing
-    with apart(_is_large(pod)):
-        return bool(len(cluster)) and any(
-            called(plugin.name, "prepare", plugin.prepare, pod, Snapshot(cluster)) for plugin in preparing
-        )
+    snapshot = Snapshot(scheduler.cluster)
+    for plugin in scheduler.profile.capabilities.preparing if len(snapshot) else ():
+        with apart(_is_large(pod)):
+            if called(plugin.name, "prepare", plugin.prepare, pod, snapshot):
+                return True
+    return False
 
 
 def _is_large(pod: PodInfo) -> bool:

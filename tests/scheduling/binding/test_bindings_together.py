@@ -1,12 +1,16 @@
 """Bindings that are posted together: each pod is bound once, or its room is free again."""
 
 import asyncio
+import itertools
+from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from plimsoll.cluster.watch_events import NodeUpdated
+from plimsoll.ports.observer import Observer
 from plimsoll.ports.writes import DONE, WriteOutcome, WriteResult
 from plimsoll.scheduling.binding.pipeline import ALONE, BINDINGS, TOGETHER
 from plimsoll.testing.builders import a_node
@@ -109,3 +113,28 @@ async def test_what_breaks_gives_all_slots_and_rooms_back(large: Stage) -> None:
         await large.clock.advance(1)
 
     assert len(large.binder.bound) == ALONE + TOGETHER
+
+
+class Timings(Observer):
+    """Records timed calls of plugins."""
+
+    def __init__(self) -> None:
+        self.calls: Counter[tuple[str, str]] = Counter()
+
+    def plugin_called(self, plugin: str, point: str, failed: bool, seconds: float) -> None:
+        self.calls[plugin, point] += 1
+
+
+async def test_timed_attempts_are_bound_together_with_the_others(
+    large: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time of the Bind plugin is the attempt's own: every second attempt is timed here."""
+    rolls, timings = itertools.cycle([1, 0]), Timings()
+    monkeypatch.setattr(large.wing.timer, "_observer", timings)
+    monkeypatch.setattr(large.wing.timer, "_randomness", SimpleNamespace(below=lambda _: next(rolls)))
+
+    await large.pods(*burst(ALONE + 2 * TOGETHER))
+
+    assert large.binder.together == [TOGETHER, TOGETHER]
+    assert timings.calls["DefaultBinder", "bind"] == ALONE // 2 + TOGETHER
+    assert large.wing.timer.counts["s"]["DefaultBinder", "bind"] == large.binder.sent

@@ -7,12 +7,10 @@ Axis letter: N nodes.
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-
 from plimsoll.engine.cache.filter_results import FilterResults
 from plimsoll.engine.kernel.library import MOST_CHANGES, ColumnAddresses
 from plimsoll.engine.kernel.points import CompiledPoints
-from plimsoll.engine.plugin_calls import asked, counted
+from plimsoll.engine.plugin_calls import replaced
 from plimsoll.framework import CycleState, IntArray, PodInfo, ScorePlugin, Snapshot
 from plimsoll.framework.plugin_answers import named
 from plimsoll.framework.resource_rules import AllocationRule, BalanceRule, RuledScore, UsageRule
@@ -26,31 +24,21 @@ class CompiledTotals:
         plugins: Plugins that read a node's own pods, with their weights.
         points: Computes the sums.
         columns: The cluster's columns.
-        base: The constant part, shape (N,) or one number for all nodes.
     """
 
     def __init__(
-        self,
-        plugins: Sequence[tuple[ScorePlugin, int]],
-        points: CompiledPoints,
-        columns: ColumnAddresses,
-        base: int | IntArray,
+        self, plugins: Sequence[tuple[ScorePlugin, int]], points: CompiledPoints, columns: ColumnAddresses
     ) -> None:
-        self._plugins = plugins
         self._points = points
         self._cluster = columns.cluster
-        self._base = base
         self._calls = [(plugin.name, "score") for plugin, _ in plugins]
         self._stale_since: int | None = None  #: rows have changed since this tick
         self._best_since: int | None = None  #: the same since the best rows were found
         self._generation = -1  #: generation of the verdicts at that search; -1: search all rows
 
-    def settle(self, state: CycleState, pod: PodInfo) -> IntArray:
+    def settle(self) -> IntArray:
         """Compute the totals of all rows, shape (N,); later renewals write in place."""
-        if counted(self._calls):
-            self._points.totals[:] = self._sums(state, pod, Snapshot(self._cluster))
-        else:
-            self._points.score_all()
+        replaced(self._calls, self._points.score_all)
         return self._points.totals
 
     def note_stale(self, tick: int) -> None:
@@ -60,21 +48,16 @@ class CompiledTotals:
         if self._best_since is None:
             self._best_since = tick
 
-    def renew(self, state: CycleState, pod: PodInfo) -> bool:
+    def renew(self) -> bool:
         """Renew the totals of the changed rows; returns whether there were any."""
         tick, self._stale_since = self._stale_since, None
         if tick is None:
             return False
-        cluster, points = self._cluster, self._points
-        if counted(self._calls):
-            part = Snapshot(cluster, cluster.changed_since(tick))
-            points.totals[part.rows] = self._sums(state, pod, part)
-            return True
-        span = cluster.span_since(tick, MOST_CHANGES)
+        span = self._cluster.span_since(tick, MOST_CHANGES)
         if span is None:
-            points.score_all()
+            replaced(self._calls, self._points.score_all)
         else:
-            points.score(span)
+            replaced(self._calls, self._points.score, span)
         return True
 
     def best(self, verdicts: FilterResults) -> tuple[RowArray, int]:
@@ -87,14 +70,6 @@ class CompiledTotals:
                 return self._points.best_again(span, verdicts.failed)
         self._generation = verdicts.generation
         return self._points.best_of_all(verdicts.failed)
-
-    def _sums(self, state: CycleState, pod: PodInfo, part: Snapshot) -> IntArray:
-        """The same sums by calling the plugins, when their calls are timed."""
-        base = self._base
-        sums = np.full(len(part), base) if isinstance(base, int) else base[part.rows]
-        for plugin, weight in self._plugins:
-            sums = sums + asked(plugin, state, pod, part) * weight
-        return sums
 
 
 def compiled_totals(
@@ -134,6 +109,6 @@ def compiled_totals(
 
     def finished(base: int | IntArray) -> CompiledTotals:
         points = CompiledPoints(columns, base, len(snapshot), allocation, balance, usage)
-        return CompiledTotals(plugins, points, columns, base)
+        return CompiledTotals(plugins, points, columns)
 
     return finished

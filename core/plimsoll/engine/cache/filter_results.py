@@ -17,7 +17,7 @@ from plimsoll.engine.cache.node_columns import NodeColumns
 from plimsoll.engine.cache.pre_filter import PreFilterResults
 from plimsoll.engine.cache.versions import TemplateVersions
 from plimsoll.engine.kernel.room import OTHER_VERDICTS, SOME_REFUSED, CompiledRoom
-from plimsoll.engine.plugin_calls import are_any, called, counted
+from plimsoll.engine.plugin_calls import are_any, called, replaced
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import CycleState, FilterPlugin, IntArray, PodInfo, Snapshot
 from plimsoll.framework.plugin_answers import checked, judged
@@ -204,9 +204,7 @@ class FilterResults:
         if room is None or span is None:
             return False
         name = self._row[0][1].name
-        if counted([(name, "filter")]):
-            return False
-        told = room.renew(span, self._node_failed, self._local_failed)
+        told = replaced([(name, "filter")], room.renew, span, self._node_failed, self._local_failed)
         if told & SOME_REFUSED:
             self._rejects_some.add(name)
             self._all_pass_locally = False
@@ -228,10 +226,7 @@ class FilterResults:
         self._room = room
         if room is None:
             return self._ask(plugin, state, pod, snapshot).copy()
-        if counted([(plugin.name, "filter")]):
-            room.codes[:] = self._ask(plugin, state, pod, snapshot)
-        else:
-            room.look_at_all()
+        replaced([(plugin.name, "filter")], room.look_at_all)
         return room.codes
 
     # -- global filters ------------------------------------------------------------------------------

@@ -220,7 +220,7 @@ class TemplateScores:
     def _renew(self, state: CycleState, pod: PodInfo) -> None:
         """Renew the kept raw scores and totals in the rows that changed since the last scoring."""
         if self._compiled is not None:
-            self._renew_compiled(self._compiled, state, pod)
+            self._renew_compiled(self._compiled)
             return
         tick, self._stale_since = self._stale_since, None
         if tick is None or self._latest is None:
@@ -250,10 +250,10 @@ class TemplateScores:
             self._totals[rows] = totals
             self._best.note_changed(rows)
 
-    def _renew_compiled(self, compiled: CompiledTotals, state: CycleState, pod: PodInfo) -> None:
+    def _renew_compiled(self, compiled: CompiledTotals) -> None:
         if self._cluster.is_large:
             self.forget()  # then settle again, in exact integers
-        elif compiled.renew(state, pod) and self._raw:
+        elif compiled.renew() and self._raw:
             for plugin, _ in self._stages.row_score:
                 self._raw.pop(plugin.name, None)
 
@@ -327,7 +327,7 @@ class TemplateScores:
                 self._base = self._base + raw * weight
         if compiled is not None:
             self._compiled = compiled(self._base)
-            self._totals = self._compiled.settle(state, pod)
+            self._totals = self._compiled.settle()
             return True
         totals = totals + self._base
         self._totals = np.full(len(snapshot), totals) if isinstance(totals, int) else totals

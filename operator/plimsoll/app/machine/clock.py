@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, cast
 
 T = TypeVar("T")
@@ -23,9 +24,8 @@ class SystemClock:
         """Seconds since the epoch."""
         return time.time()
 
-    def monotonic(self) -> float:
-        """Seconds that never go back, and pass while the machine sleeps."""
-        return time.clock_gettime(_STEADY)
+    #: Seconds that never go back, and pass while the machine sleeps; read a dozen times for each pod.
+    monotonic = staticmethod(partial(time.clock_gettime, _STEADY))
 
     async def sleep(self, seconds: float) -> None:
         """Wait for a number of seconds."""

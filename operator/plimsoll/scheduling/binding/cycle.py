@@ -17,13 +17,14 @@ Source: kube-scheduler v1.36, ``schedule_one.go`` (``bindingCycle``), ``framewor
 import asyncio
 import math
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 from msgspec import Struct, field
 
 from plimsoll.cluster.watch_events import PodDeleted, PodUpdated, WatchEvent
 from plimsoll.devices.bookings import DevicesPort
-from plimsoll.engine.plugin_calls import METER, called, calling
+from plimsoll.engine.plugin_calls import answered, called, calling, metered
 from plimsoll.engine.profile import Profile
 from plimsoll.framework import (
     SUCCESS,
@@ -118,6 +119,7 @@ class BindingCycle:
         self._volumes = volumes
         self.devices = devices
         self._observer = observer
+        self._clock = clock
 
     def begin(self, attempt: BindingAttempt) -> Status:
         """Run Reserve, Permit and PreBindPreFlight; awaits nothing.
@@ -137,8 +139,7 @@ class BindingCycle:
         if self.devices.book is not None:
             state.write(DevicesPort(snapshot, self.devices))
         for booker in profile.reserve:
-            answer = called(booker.name, "reserve", booker.reserve, state, pod, node)
-            status = of_kind(answer, Status, booker.name, "reserve")
+            status = answered(booker.name, "reserve", booker.reserve, state, pod, node)
             if not status.is_success:
                 return _signed(status, booker, "reserve")
         timeouts: dict[str, float] = {}
@@ -149,8 +150,7 @@ class BindingCycle:
             elif not permission.status.is_success:
                 return _signed(permission.status, holder, "permit")
         for worker in profile.pre_bind:
-            answer = called(worker.name, "preBind", worker.pre_bind_preflight, state, pod, node)
-            status = of_kind(answer, Status, worker.name, "preBind")
+            status = answered(worker.name, "preBind", worker.pre_bind_preflight, state, pod, node)
             if status.is_success:
                 attempt.works.append(worker)
             elif not status.is_skip:
@@ -215,24 +215,27 @@ class BindingCycle:
         return status
 
     def posts_only(self, attempt: BindingAttempt) -> bool:
-        """Whether only the POST of the binding is left to do; False for an attempt that is timed."""
-        meter = METER.get()
-        is_timed = meter is not None and meter.clock is not None
-        return not attempt.works and not is_timed and attempt.profile.capabilities.binds_by_port
+        """Whether only the POST of the binding is left to do."""
+        return not attempt.works and attempt.profile.capabilities.binds_by_port
 
-    async def post_together(self, attempts: Sequence[BindingAttempt]) -> list[bool]:
-        """POST the bindings of such attempts; returns which are bound. Call ``finish`` for the others."""
-        answers = await self._binder.bind_together([(each.pod.pod, each.node) for each in attempts])
+    async def post_together(self, attempts: Sequence[tuple[BindingAttempt, Context]]) -> list[bool]:
+        """POST the bindings of such attempts; returns which are bound. Call ``finish`` for the others.
+
+        The call of a Bind plugin lasts until the group is bound; it is metered in each attempt's context.
+        """
+        began = self._clock.monotonic()
+        answers = await self._binder.bind_together([(each.pod.pod, each.node) for each, _ in attempts])
+        seconds = self._clock.monotonic() - began
         done = []
-        for attempt, answer in zip(attempts, answers, strict=True):
+        for (attempt, context), answer in zip(attempts, answers, strict=True):
             is_bound = answer is not None and answer.is_done
             done.append(is_bound)
             if not is_bound:
                 attempt.posted = answer
                 continue
             attempt.answer = answer
-            with calling(attempt.profile.bind[0].name, "bind"):
-                self._tell(attempt)
+            context.run(metered, attempt.profile.bind[0].name, "bind", seconds)
+            context.run(self._tell, attempt)
         return done
 
     async def _finish(self, attempt: BindingAttempt) -> Status:

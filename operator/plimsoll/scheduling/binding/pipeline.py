@@ -67,8 +67,8 @@ class BindingPipeline:
     _hooks: Sequence[BindingHook]
     slots: Slots = field(default_factory=lambda: Slots(BINDINGS), init=False)
     tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
-    _collected: list[tuple[QueuedPod, BindingAttempt]] = field(default_factory=list, init=False)
-    _context: Context | None = field(default=None, init=False)  #: the context of the first collected binding
+    #: with the context of each attempt
+    _collected: list[tuple[QueuedPod, BindingAttempt, Context]] = field(default_factory=list, init=False)
     _preparing: dict[str, Slots] = field(default_factory=dict, init=False)  #: by scheduler name
     _sharing: int = field(default=0, init=False)  #: bindings that run in the task of another one
 
@@ -125,9 +125,7 @@ class BindingPipeline:
             return True
         if self._collected and self._collected[0][1].profile is not profile:
             self.post_collected()
-        if not self._collected:
-            self._context = copy_context()
-        self._collected.append((queued, attempt))
+        self._collected.append((queued, attempt, copy_context()))
         if len(self._collected) == TOGETHER:
             self.post_collected()
         return True
@@ -138,30 +136,30 @@ class BindingPipeline:
             return
         group, self._collected = self._collected, []
         if len(group) == 1:
-            self._bind_alone(*group[0], self._context)
+            self._bind_alone(*group[0])
         else:
             self._sharing += len(group) - 1
-            self.start(self._bind_together(group), self._context)
+            self.start(self._bind_together(group))
 
     def _bind_alone(self, queued: QueuedPod, attempt: BindingAttempt, context: Context | None = None) -> None:
         """Bind a pod that holds a slot, in its own task."""
         task = self.start(self.bind(queued, attempt), context)
         task.add_done_callback(lambda _: self.slots.release())
 
-    async def _bind_together(self, group: Sequence[tuple[QueuedPod, BindingAttempt]]) -> None:
+    async def _bind_together(self, group: Sequence[tuple[QueuedPod, BindingAttempt, Context]]) -> None:
         """Bind pods that hold a slot each; those that are not bound by this continue on their own."""
         try:
-            done = await self._cycle.post_together([attempt for _, attempt in group])
+            done = await self._cycle.post_together([each[1:] for each in group])
         except BaseException:
-            for _, attempt in group:
+            for _, attempt, _ in group:
                 self.slots.release()
                 self.undo(attempt)  # the watch will show the outcome at the server
             raise
         finally:
             self._sharing -= len(group) - 1
-        for (queued, attempt), is_bound in zip(group, done, strict=True):
+        for (queued, attempt, context), is_bound in zip(group, done, strict=True):
             if not is_bound:
-                self._bind_alone(queued, attempt)
+                self._bind_alone(queued, attempt, context)
                 continue
             self.slots.release()
             try:

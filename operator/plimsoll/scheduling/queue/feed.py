@@ -109,7 +109,7 @@ class QueueFeed(PlacedPodsSubscriber):
         elif info.template.unreadable:
             self._queue.remove(pod.uid)
             self._observer.object_skipped("pods", pod.key, f"not scheduled: {info.template.unreadable[0]}")
-        elif self._queue.add_or_update(info, now):
+        elif self._queue.add_or_update(info, now) and self._queue.listens:
             objects = self._book.cache.cluster.objects
             arrival = ClusterEvent(
                 EventResource.UNSCHEDULABLE_POD, ActionType.ADD, None, info, objects.read_only

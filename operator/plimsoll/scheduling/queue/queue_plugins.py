@@ -65,6 +65,7 @@ class QueuePlugins:
         self._cluster = Cluster() if cluster is None else cluster
         self._form: object = None  #: of the sort plugin's first key: all others must be comparable with it
         self._schedulers: Mapping[str, ProfileScheduler] = {}
+        self._gating: dict[str, list[tuple[PreEnqueuePlugin, bool]]] = {}  #: whether one reads objects
         self._hints: dict[str, QueueingHints] = {}
 
     def serve(
@@ -72,6 +73,10 @@ class QueuePlugins:
     ) -> tuple[Mapping[str, QueueingHints], set[str]]:
         """Use the plugins of these; returns hints by scheduler name, and names whose profile changed."""
         before, self._schedulers = self._schedulers, schedulers
+        self._gating = {
+            name: [(each, isinstance(each, GatesByObjects)) for each in scheduler.profile.pre_enqueue]
+            for name, scheduler in schedulers.items()
+        }
         changed = {name for name in {*before, *schedulers} if before.get(name) is not schedulers.get(name)}
         self._hints = {
             name: self._declared(scheduler) if name in changed else self._hints[name]
@@ -102,12 +107,11 @@ class QueuePlugins:
 
     def gate(self, pod: PodInfo, first: str = "") -> Status:
         """The first rejection by PreEnqueue plugins and gates; the plugin named ``first`` runs first."""
-        scheduler = self._schedulers.get(pod.pod.spec.scheduler_name)
-        if scheduler is None:
+        plugins = self._gating.get(pod.pod.spec.scheduler_name)
+        if plugins is None:
             return SUCCESS
-        plugins = scheduler.profile.pre_enqueue
-        for plugin in sorted(plugins, key=lambda each: each.name != first) if first else plugins:
-            status = self._pre_enqueue(plugin, pod)
+        for plugin, reads in sorted(plugins, key=lambda each: each[0].name != first) if first else plugins:
+            status = self._pre_enqueue(plugin, pod, reads=reads)
             if not status.is_success:
                 return status
         for number, gate in enumerate(self._gates):
@@ -118,9 +122,9 @@ class QueuePlugins:
                 return status
         return SUCCESS
 
-    def _pre_enqueue(self, plugin: PreEnqueuePlugin, pod: PodInfo) -> Status:
+    def _pre_enqueue(self, plugin: Any, pod: PodInfo, *, reads: bool) -> Status:
         try:
-            if isinstance(plugin, GatesByObjects):
+            if reads:
                 snapshot = Snapshot(self._cluster)
                 status = answered(plugin.name, "preEnqueue", plugin.pre_enqueue_on, pod, snapshot)
             else:
