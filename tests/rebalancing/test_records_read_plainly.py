@@ -20,8 +20,10 @@ from plimsoll.records.history import (
     sent_moves,
     sent_since,
     sent_since_by_namespace,
+    unready_replacements,
 )
 from plimsoll.records.record import Record, recorded_workload
+from plimsoll.testing.builders import a_pod
 
 NOON = 1_800_000_000
 HOUR = 3600
@@ -254,3 +256,30 @@ def test_refusals_before_a_right_was_granted_are_forgotten() -> None:
 
     assert [holds_back(refused, ended + after) for after in (-1, 0, 1)] == [True, True, False]
     assert [holds_back(stranded, ended + after) for after in (-1, 0, 1)] == [True, True, True]
+
+
+def test_replacements_that_are_not_ready_are_those_of_evictions_that_have_ended() -> None:
+    """A surge makes a pod of another owner, or one more of the same, before any leaves."""
+    found_any = 0
+    for seed in range(80):
+        random = Random(2000 + seed)
+        documents = [a_document(random, number) for number in range(6)]
+        plain = [Plain(each) for each in documents]
+        waits = {"phase": "Pending"}
+        late = {"creationTimestamp": datetime.fromtimestamp(NOON + 3 * HOUR, UTC).isoformat()}
+        pods = [a_pod("late", namespace=space, metadata=late, status=waits) for space in "xy"]
+
+        found = unready_replacements(map(a_record, documents), lambda _, pods=pods: pods)
+
+        ended = [
+            one
+            for one in plain
+            if one.spec["owner"] and not one.spec["surge"] and not one.is_victim
+            if FATES[one.phase, one.reason]
+            in {MoveOutcome.SETTLED, MoveOutcome.RETURNED, MoveOutcome.STRANDED}
+        ]
+        assert {*found} == {one.workload for one in ended}
+        for key, each in found.items():
+            assert each.pod == f"{key[0]}/late"
+        found_any += len(found)
+    assert found_any > 40
