@@ -163,6 +163,9 @@ class World:
         others = [ComplaintWatcher(self.a_strategy(f"other{n}"), other, "calm") for n in range(2)]
         self.watchers = [*(ComplaintWatcher(each, own) for each in self.own), *others]
         self.judged = ComplaintComparison(self.fork, own, self.own, others)
+        toys: list[Any] = [each.strategy for each in self.watchers]
+        self.renewing = [each for each in toys if isinstance(each, Renews)]
+        self.emptying = [each for each in toys if isinstance(each, Empties)]
         self.failed: set[str] = set()
         self.known: dict[tuple[int, str], Any] = {}
 
@@ -208,7 +211,7 @@ class World:
         about = [
             each
             for each in self.watchers
-            if not isinstance(each.strategy, Renews)
+            if each.strategy not in self.renewing
             and (not each.policy or any(key[0] in self.scope for key in keys))
         ]
         seen: list[dict[str, Amounts]] = []
@@ -253,7 +256,7 @@ class World:
             for move in moves
             for each in about
             if strict and each.strategy.name not in {name, *self.failed}
-            if isinstance(each.strategy, Empties) and move.source != move.target and counts[move.target] <= 1
+            if each.strategy in self.emptying and move.source != move.target and counts[move.target] <= 1
         }
         return (WOULD_MOVE_AGAIN, sentences) if sentences else ("", set())
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.framework.selectors import NodeAffinityTerms, compile_node_terms
 from plimsoll.model.decoding import convert
+from plimsoll.planning.moves import Objective, Optimisation
 from plimsoll.policies.conditions import (
     may_predict,
     names_in,
@@ -23,6 +24,7 @@ from plimsoll.policies.conditions import (
 )
 from plimsoll.policies.operators import may_share_nodes, moves_pods, operator_of, titled
 from plimsoll.policies.profiles import AWAITED, SLOW_CALLS, SLOW_S, PluginFailures
+from plimsoll.policies.run_figures import optimisation_status
 from plimsoll.policies.scheduler_names import is_served, may_wait, sentence
 from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.timing.signal import Signal
@@ -42,7 +44,7 @@ ALL = [
 
 def a_term(draw: random.Random) -> dict[str, Any]:
     """At most one requirement for each label, and one for the name."""
-    written = []
+    written: list[tuple[str, ...]] = []
     for key, values in VALUES.items():
         given_values = [value for value in values if value is not None]
         word = draw.choice(["", "In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"])
@@ -225,9 +227,8 @@ def test_what_is_read_of_policies_that_were_never_accepted() -> None:
     inner = [{"name": "B", "args": {"name": "C", "list": [{"name": "D"}, "name"]}}]
 
     assert scheduler_name_of(None, document) == "mine"
-    assert [scheduler_name_of(None, each) for each in ({}, {"spec": 3}, {"spec": {"scheduling": []}})] == [
-        ""
-    ] * 3
+    odd: list[dict[str, Any]] = [{}, {"spec": 3}, {"spec": {"scheduling": []}}]
+    assert {scheduler_name_of(None, each) for each in odd} == {""}
     assert scheduler_name_of(a_policy("p", "yours"), document) == "yours"
     assert scheduler_name_of(a_policy("p"), document) == ""
     assert names_in(document) == {"A"}
@@ -252,9 +253,8 @@ def test_conditions_that_can_be_read_are_taken_over() -> None:
     found = written_conditions({"status": {"conditions": conditions}})
 
     assert [each.type for each in found] == ["Ready", "Degraded"]
-    assert [written_conditions(each) for each in ({}, {"status": []}, {"status": {"conditions": {}}})] == [
-        ()
-    ] * 3
+    odd: list[dict[str, Any]] = [{}, {"status": []}, {"status": {"conditions": {}}}]
+    assert {written_conditions(each) for each in odd} == {()}
 
 
 @pytest.mark.parametrize(
@@ -324,3 +324,16 @@ def test_a_pod_waits_for_a_scheduler_or_shows_one(fields: dict[str, Any], waits:
     pod = a_pod(**fields)
 
     assert (may_wait(pod), is_served(pod)) == (waits, served)
+
+
+def test_figures_of_a_search_are_rounded_in_their_units() -> None:
+    """Seconds stay seconds, and the gap is in percent."""
+    found = Optimisation(Objective.FEWEST_NODES, 10.004, 5.006, 4.0, 7.0, 3, 1.2345, waiting=2, served=1)
+
+    shown = optimisation_status(found)
+
+    assert optimisation_status(None) is None
+    assert shown is not None
+    assert (shown.before, shown.value, shown.bound, shown.proven) == (10.0, 5.01, 4.0, 7.0)
+    assert (shown.moves, shown.seconds, shown.waiting, shown.served) == (3, 1.23, 2, 1)
+    assert shown.gap_percent == round(100 * found.gap, 1)

@@ -50,6 +50,7 @@ FATES = {
 }
 ENDS = [*FATES]
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "uid-r"}
+OWNERS = ("uid-r",)
 ROLLOUT = {"deployment": "web", "uid": "uid-d", "template": "abc"}
 REPLICA = {"deployment": "web", "uid": "uid-d", "kind": "CloneSet", "replicas": 2}
 
@@ -269,7 +270,7 @@ def test_replacements_that_are_not_ready_are_those_of_evictions_that_have_ended(
         late = {"creationTimestamp": datetime.fromtimestamp(NOON + 3 * HOUR, UTC).isoformat()}
         pods = [a_pod("late", namespace=space, metadata=late, status=waits) for space in "xy"]
 
-        found = unready_replacements(map(a_record, documents), lambda _, pods=pods: pods)
+        found = unready_replacements(map(a_record, documents), dict.fromkeys(OWNERS, pods).__getitem__)
 
         ended = [
             one

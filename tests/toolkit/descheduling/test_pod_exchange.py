@@ -78,12 +78,12 @@ class World:
         nodes = [a_node(name, memory=f"{sizes.get(name, 16)}Gi") for name in (*self.hot, *self.cool)]
         self.context = a_context(nodes, pods, evictor=an_evictor(minReplicas=0), exact=False)
         self.usages = {}
-        for node in nodes:
-            is_hot = node.name in self.hot
+        for made in nodes:
+            is_hot = made.name in self.hot
             used = [random.randint(14, 19) if is_hot else random.randint(2, 10) for _ in MEASURED]
             used[random.randrange(2)] -= 4 * is_hot
             by_name = {name: amount * HALF for name, amount in zip(MEASURED, used, strict=True)}
-            self.usages[node.name] = NodeUsage(node, by_name, dict.fromkeys(MEASURED, ALL * HALF))
+            self.usages[made.name] = NodeUsage(made, by_name, dict.fromkeys(MEASURED, ALL * HALF))
         self.closed = {self.hot[-1]} if random.random() < 0.15 else set()
         usage: Any = Known(self.use, self.usages)
         fewest = FewestMoves(

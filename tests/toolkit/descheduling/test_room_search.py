@@ -154,9 +154,9 @@ def test_moves_cover_what_is_lacking_and_none_is_superfluous() -> None:
             for each in some:
                 rest = [other for other in some if other is not each]
                 assert not (amounts(rest, context) >= deficit).all(), "one may stay"
-            for each in moves:
-                assert (each.node, each.reason) == (nodes[row].name, "why")
-                assert each.target != nodes[row].name
+            for move in moves:
+                assert (move.node, move.reason) == (nodes[row].name, "why")
+                assert move.target != nodes[row].name
             arriving = {name: [each.pod for each in moves if each.target == name] for name in context.nodes}
             for name, here in arriving.items():
                 free = before[context.cluster.rows[name]]
