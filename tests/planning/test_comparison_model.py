@@ -164,8 +164,8 @@ class World:
         self.watchers = [*(ComplaintWatcher(each, own) for each in self.own), *others]
         self.judged = ComplaintComparison(self.fork, own, self.own, others)
         toys: list[Any] = [each.strategy for each in self.watchers]
-        self.renewing = [each for each in toys if isinstance(each, Renews)]
-        self.emptying = [each for each in toys if isinstance(each, Empties)]
+        self.renewing: list[Any] = [each for each in toys if isinstance(each, Renews)]
+        self.emptying: list[Any] = [each for each in toys if isinstance(each, Empties)]
         self.failed: set[str] = set()
         self.known: dict[tuple[int, str], Any] = {}
 

@@ -280,7 +280,7 @@ def test_failures_while_room_is_made_are_those_of_the_plan(monkeypatch: pytest.M
     serving: Any = ["first", "second"]
     nothing: Any = None
 
-    found = planner._make_room(serving, made, nothing, nothing)
+    found: Any = planner._make_room(serving, made, nothing, nothing)
 
     assert found.failures == ["first", "of the search", "second", "of the search"]
     assert failures == []
