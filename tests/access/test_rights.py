@@ -356,3 +356,30 @@ async def test_a_first_review_that_breaks_is_reported_and_holds_nothing_up() -> 
 
     assert desk.observer.failures == [("reviewing the operator's rights", "RuntimeError('odd')")]
     assert not desk.access.is_pending
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_a_review_that_breaks_is_told_and_followed_by_others(first: bool) -> None:
+    """The first one or a later one: the work begins and goes on all the same."""
+    reviewer, observer, clock = FakeAccessReviewer(BIND), RememberingObserver(), FakeClock()
+    access = Access(reviewer, clock, observer)
+    access.is_pending = True
+    broken: Any = None
+    whole, reviewer.review = reviewer.review, broken if first else reviewer.review  # type: ignore[method-assign] # a fault
+
+    await access.begin()
+
+    assert not access.is_pending
+    assert access.allows(BIND) is first
+    reviewer.review = broken  # type: ignore[method-assign] # a fault
+    task = asyncio.ensure_future(access.run())
+    await clock.advance(REVIEW_S)
+    await settled()
+    said = [each for each in observer.failures if "reviewing the operator's rights" in str(each)]
+    assert len(said) >= 1 + first
+    assert not task.done()
+    reviewer.review = whole  # type: ignore[method-assign] # mended
+    await clock.advance(REVIEW_S)
+    await settled()
+    assert not access.allows(BIND)
+    task.cancel()

@@ -156,3 +156,15 @@ def test_a_path_says_what_may_be_named(files: bool, folders: bool, shown: str) -
 
     assert isinstance(option.type, click.Path)
     assert option.make_metavar(click.Context(click.Command("x"))) == f"<{shown}>"
+
+
+@pytest.mark.parametrize("flag", ["", "shop", "other"])
+@pytest.mark.parametrize("written", ["", "shop"])
+def test_an_object_is_of_the_namespace_that_is_written_or_given(flag: str, written: str) -> None:
+    """Both may say it if they say the same."""
+    options = Options(namespace=flag)
+    if flag and written and flag != written:
+        with pytest.raises(UserError, match="--namespace other contradicts"):
+            options.namespace_of(f"{written}/web", written)
+    else:
+        assert options.namespace_of("web", written) == (written or flag)

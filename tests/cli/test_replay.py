@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from cli.commands import say
 from cli.golden_files import check
 from inspection.contents import a_node_document, a_pod_document, a_policy_document, content_of
+from plimsoll.cli.commands import replay
+from plimsoll.commands.errors import UserError
 from plimsoll.simulation.owners import replacement
 from plimsoll.snapshots import file as files
 from plimsoll.testing.builders import a_pod, the_info
@@ -105,3 +107,14 @@ def test_only_owners_that_replace_a_pod_elsewhere_make_another(
     found = replacement(the_info(a_pod("p", node="n1", owner=owner, status={"phase": phase})), 7, 0.0)
 
     assert (None if found is None else found.name) == name
+
+
+@pytest.mark.parametrize(
+    ("until", "seconds"), [("0s", None), ("1s", 1), ("2s", 2), ("8784h", 31_622_400), ("8785h", None)]
+)
+def test_a_replay_lasts_a_second_at_least_and_a_year_at_most(until: str, seconds: int | None) -> None:
+    if seconds is None:
+        with pytest.raises(UserError, match="is not between 1s and a year"):
+            replay._seconds(until)
+    else:
+        assert replay._seconds(until) == seconds

@@ -7,6 +7,7 @@ import pytest
 from engine.toys import ALL
 from plimsoll.engine.profile import Enabled, PluginSet, Profile, ProfileConfig, build_profile
 from plimsoll.framework import ConfigurationError, Registry
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 
 DEFAULTS = [Enabled("Fifo"), Enabled("Room"), Enabled("Binds")]
 
@@ -180,3 +181,17 @@ def test_a_class_without_extension_point_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="implements no extension point"):
         Registry([Useless])  # type: ignore[list-item] # a fake has only what is used
+
+
+@pytest.mark.parametrize("when", ["Admit", "Refuse"])
+def test_a_filter_that_gives_way_is_asked_after_all_others(when: str) -> None:
+    """Wherever the policy lists it; whether it does depends on its arguments."""
+    listed = ("NodeLoad", "NodeName", "NodeUnschedulable")
+    chosen = PluginSet(tuple(map(Enabled, listed)), frozenset("*"))
+    config = ProfileConfig("s", {"filter": chosen}, {"NodeLoad": {"whenAllOver": when}})
+    defaults = [Enabled(name, weight) for name, weight in DEFAULT_PLUGINS.items()]
+
+    made = build_profile(config, Registry(IN_TREE), defaults)
+
+    expected = [*listed[1:], listed[0]] if when == "Admit" else [*listed]
+    assert [each.name for each in made.filter] == expected

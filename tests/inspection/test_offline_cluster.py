@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -366,8 +367,14 @@ def in_queue(name: str, queue: str, cpu: str = "1", node: str = "") -> Pod:
     return a_pod(name, cpu=cpu, node=node, labels={"plimsoll.dev/queue": queue})
 
 
-def test_waiting_pods_count_in_what_queues_deserve_until_they_have_a_place_or_leave() -> None:
-    """Of 8 cpu, a has 5 and b 3: b's fourth takes one of a's, but not while c waits for 8 and 8/3 are b's."""
+@pytest.mark.parametrize("others", [(), ("another",), ("a", "z")])
+def test_waiting_pods_count_in_what_queues_deserve_until_they_have_a_place_or_leave(
+    others: tuple[str, ...],
+) -> None:
+    """Of 8 cpu, a has 5 and b 3: b's fourth takes one of a's, but not while c waits for 8 and 8/3 are b's.
+
+    Also if other profiles divide nothing.
+    """
     sharing = {"queues": [{"name": each} for each in "abc"], "reclaim": "AboveDeserved"}
     config = ProfileConfig(
         "default-scheduler",
@@ -375,9 +382,9 @@ def test_waiting_pods_count_in_what_queues_deserve_until_they_have_a_place_or_le
         plugins={MULTI_POINT: PluginSet(enabled=(Enabled("FairShare"),))},
         args={"FairShare": sharing},
     )
-    schedulers = Schedulers(
-        {"default-scheduler": build_profile(config, REGISTRY, ENABLED)}, Forecasts(default=ASSUMED), {}
-    )
+    profiles = {"default-scheduler": build_profile(config, REGISTRY, ENABLED)}
+    profiles |= {name: build_profile(ProfileConfig(name), REGISTRY, ENABLED) for name in others}
+    schedulers = Schedulers(dict(sorted(profiles.items())), Forecasts(default=ASSUMED), {})
     placed = [in_queue(f"a{at}", "a", node="n") for at in range(5)]
     placed += [in_queue(f"b{at}", "b", node="n") for at in range(3)]
     world = OfflineCluster(a_cluster([a_node("n", cpu="8")], placed), schedulers, ())

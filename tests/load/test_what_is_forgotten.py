@@ -88,3 +88,20 @@ def test_means_hold_when_weights_move_far() -> None:
 
         mean = sum(weight * each for weight, each in weights) / sum(weight for weight, _ in weights)
         assert np.allclose(kept.means()[0], mean, rtol=1e-5)
+
+
+def test_confidence_is_the_shorter_of_a_history_and_its_samples() -> None:
+    """In days: long ago and rarely is as little as often and just now."""
+    histograms = UsageHistograms((86_400.0, 86_400.0))
+    starts = {"old": 0.0, "young": 86_400.0}
+    for moment in (0.0, 86_400.0):
+        known = [name for name, start in starts.items() if start <= moment]
+        places = np.array([histograms.place(name) for name in known])
+        histograms.add(places, np.ones((len(known), 2)), moment)
+    samples = histograms.samples[:2]
+
+    for now, days in ((86_400.0, [1.0, 0.0]), (86_400.0 * 3, [3.0, 2.0])):
+        samples[:] = [10 * 1_440, 10 * 1_440]
+        assert histograms.confidence(now).tolist() == days
+        samples[:] = [1_440, 720]
+        assert histograms.confidence(now).tolist() == [min(days[0], 1.0), min(days[1], 0.5)]

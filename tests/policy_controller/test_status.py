@@ -5,9 +5,17 @@ from typing import Any
 
 import pytest
 
-from plimsoll.policy_controller.status import STATUS_RETRIES, RetriedStatuses
+from plimsoll.access.rights import Access
+from plimsoll.api.v1alpha1.annotations import OPERATOR
+from plimsoll.policy_controller.status import STATUS_RETRIES, KnownPolicy, PolicyStatuses, RetriedStatuses
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
-from plimsoll.testing.fakes import FakeClock, settled
+from plimsoll.testing.fakes import (
+    FakeAccessReviewer,
+    FakeClock,
+    FakeRecorder,
+    RememberingObserver,
+    settled,
+)
 
 
 class Statuses:
@@ -131,3 +139,27 @@ async def test_it_gives_up_at_last() -> None:
 
     assert answer.verdict is WriteOutcome.BUSY
     assert len(statuses.written) == len(STATUS_RETRIES.pauses_s) + 1
+
+
+@pytest.mark.parametrize("is_pending", [False, True])
+@pytest.mark.parametrize("owner", ["", "a", "b"])
+@pytest.mark.parametrize("operator", ["", "a"])
+async def test_a_status_is_written_by_its_own_operator_once_rights_are_known(
+    is_pending: bool, owner: str, operator: str
+) -> None:
+    """Once: a second write would say the same."""
+    writer, access = Statuses(), Access(FakeAccessReviewer(), FakeClock(), RememberingObserver())
+    access.is_pending = is_pending
+    statuses = PolicyStatuses(
+        writer, FakeRecorder(), access, FakeClock(), RememberingObserver(), (), operator=operator
+    )
+    metadata = {"name": "p", "uid": "u", "labels": {OPERATOR: owner} if owner else {}}
+    known = KnownPolicy("p", "", 1, {"metadata": metadata})
+
+    for _ in range(2):
+        await statuses.write(known)
+
+    assert len(writer.written) == (owner == operator and not is_pending)
+    access.is_pending = False
+    await statuses.write(known)
+    assert len(writer.written) == (owner == operator)

@@ -5,7 +5,9 @@ import contextlib
 
 from plimsoll.access.rights import BIND, Access
 from plimsoll.cluster.watch_events import NodeAdded, PodAdded
-from plimsoll.testing.builders import a_node
+from plimsoll.model.columns.cluster import Cluster
+from plimsoll.scheduling.rights_gate import RightsGate
+from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.testing.fakes import FakeAccessReviewer, FakeClock, RememberingObserver, settled
 from scheduling.test_loop import Stage, our_pod
 
@@ -87,3 +89,25 @@ async def test_it_is_said_again_when_a_policy_serves_the_pods_again() -> None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
+
+
+async def test_a_right_in_one_namespace_is_one_for_its_pods_alone() -> None:
+    """Whichever pod is judged first, and again after it was placed; both have one name."""
+    for spaces in (("mine", "other"), ("other", "mine")):
+        reviewer = FakeAccessReviewer(BIND)
+        reviewer.granted.add((BIND, "mine"))
+        access = Access(reviewer, FakeClock(), RememberingObserver())
+        told: list[str] = []
+        gate = RightsGate(access, lambda pod, *_, told=told: told.append(pod.namespace))
+        pods = [Cluster().templates.info(a_pod("web", namespace=space)) for space in spaces]
+        await access.review()
+        for _ in range(2):
+            for pod in pods:
+                gate.gate(pod)
+            await access.review()
+
+            assert {pod.namespace: gate.gate(pod).is_success for pod in pods} == {
+                "mine": True,
+                "other": False,
+            }
+        assert told.count("other") == 1

@@ -329,3 +329,18 @@ def test_a_rule_of_a_namespace_counts_the_moves_of_each_hour_again(hours: int, m
     moved = Counter(pod.namespace for pod in one.world.fork.pods.values() if pod.pod.node_name == "n2")
     runs = round(seconds / 600)
     assert moved == {"shop": min(most * (hours - 1) + 1, runs), "other": min(runs, 7)}
+
+
+@pytest.mark.parametrize(
+    ("said", "ends"), [("x", None), ("", None), ("nan", None), ("inf", None), ("-5", 0), ("0", 0), ("60", 60)]
+)
+def test_a_pod_runs_for_as_long_as_its_annotation_says(said: str, ends: int | None) -> None:
+    """What is no number is named, and the pod runs on, as one without an end does."""
+    node, pod = a_node_document("n1"), a_pod_document("job", node="n1", cpu="100m")
+    pod["metadata"]["annotations"] = {DURATION: said}
+
+    one = replay_of([node, pod], ReplaySettings(3600.0))
+
+    assert (not one.world.fork.pods) == (ends is not None)
+    is_odd = said in {"x", "", "nan"}
+    assert [*one.figures.problems] == [f"shop/job: {DURATION} is no number of seconds"] * is_odd

@@ -178,3 +178,15 @@ def test_hostile_files_end_in_one_sentence(tmp_path: Path, case: str) -> None:
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_is_left_of_a_content_is_about_the_collections_that_are_left() -> None:
+    """Why another one could not be read is of no interest then."""
+    objects = {"pods": [b"{}"], "nodes": [b"{}"]}
+    content = SnapshotContent(0.0, "here", objects, missing={"leases": "no right", "events": "not there"})
+
+    left = content.limited_to(["pods", "leases"])
+
+    assert dict(left.objects) == {"pods": [b"{}"]}
+    assert dict(left.missing) == {"leases": "no right"}
+    assert dict(content.missing) == {"leases": "no right", "events": "not there"}

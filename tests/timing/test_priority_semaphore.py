@@ -73,3 +73,19 @@ async def test_who_is_called_off_takes_no_turn_along() -> None:
     assert pods.running == ["e"]
     await pods.end("e")
     await asyncio.gather(first, second, third, fourth, last, return_exceptions=True)
+
+
+async def test_a_waiter_that_is_called_off_lets_nobody_in() -> None:
+    """It had no turn to pass on: the next one waits for those that have theirs."""
+    pods = Pods(PrioritySemaphore(1))
+    first, second, third = pods.start("a"), pods.start("b"), pods.start("c")
+    await settled()
+
+    second.cancel()
+    await settled()
+    assert pods.running == ["a"]
+
+    await pods.end("a")
+    assert pods.running == ["c"]
+    await pods.end("c")
+    await asyncio.gather(first, second, third, return_exceptions=True)

@@ -742,3 +742,31 @@ async def test_a_line_that_makes_no_sense_ends_no_streamed_list(told: tuple[Told
         await sink.until(["+a", "synced pods"])
 
     assert [name for name, _ in observer.skipped] == ["default/bad"]
+
+
+async def test_a_list_is_asked_for_while_no_watch_is_open(told: tuple[ToldServer, Session]) -> None:
+    """Between a watch that broke and the next one: the list comes first, and the next watch is cut."""
+    server, session = told
+    clock, sink = FakeClock(), Sink()
+    server.then(a_list(wire("a", 1)))
+    server.then_stream(line("ADDED", wire("b", 12)), b"{broken\n")
+    server.then(a_list(wire("a", 1), wire("b", 12), wire("c", 13), version=20))
+    server.then_stream(hold=asyncio.Event())
+    server.then(a_list(wire("a", 1), wire("b", 12), wire("c", 13), wire("d", 21), version=30))
+    server.then_stream(hold=asyncio.Event())
+    reflector = Reflector(
+        session, PODS, sink, clock=clock, randomness=FakeRandomness(), observer=RememberingObserver()
+    )
+    task = asyncio.create_task(reflector.run())
+    await sink.until(["+a", "synced pods", "+b"])
+    await settled()
+    for more in ("+c", "+d"):
+        clock.time += 1
+        reflector.list_since(clock.time)
+        async with asyncio.timeout(300):
+            while sink.told[-1] != "synced pods" or more not in sink.told:
+                await clock.advance(1)
+                await asyncio.sleep(0.01)
+        await until_asked(server, clock, 4 if more == "+c" else 6)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

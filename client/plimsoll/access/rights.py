@@ -410,6 +410,7 @@ class Access(Observer):
                 await self.review(only_missing=only_missing)
             except Exception as exc:  # noqa: BLE001 - an unwritten status must not prevent later reviews
                 self._observer.failed("reviewing the operator's rights", repr(exc))
+                self._due = max(self._due, self._clock.monotonic() + MISSING_S)
 
     async def _wait(self, seconds: float) -> None:
         """Sleep, unless a review becomes due sooner."""

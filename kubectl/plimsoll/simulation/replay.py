@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
+from math import inf, isnan, nan
 
 import msgspec
 
@@ -213,13 +214,15 @@ class Replay:
         if said is None:
             return
         try:
-            seconds = max(0.0, float(said))
+            seconds = float(said)
         except ValueError:
+            seconds = nan
+        if isnan(seconds):
             self.figures.problems[f"{pod.key}: {DURATION} is no number of seconds"] = None
             return
         began = self._now if started is None else started.timestamp()
-        if seconds != float("inf") and seconds == seconds:  # noqa: PLR0124 - not NaN
-            self._push(max(began + seconds, self._now), EventKind.END, pod.uid)
+        if seconds < inf:
+            self._push(max(began + max(0.0, seconds), self._now), EventKind.END, pod.uid)
 
     def _set_run(self, name: str, *, first: bool = False) -> None:
         rebalancing = self.state.working[name].spec.rebalancing or RebalancingSpec()

@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from plimsoll.model.columns.admitted_shapes import AdmittedShapes
+from plimsoll.model.columns.admitted_shapes import AdmittedShapes, difference
 from plimsoll.model.kinds.pod_info import Holder, HolderKind, PodInfo, Templates
-from plimsoll.testing.builders import a_pod
+from plimsoll.testing.builders import a_cluster, a_node, a_pod
 
 OLDEST = datetime(2000, 1, 1, tzinfo=UTC)
 #: The age of a pod that the API server has not stamped.
@@ -112,3 +113,30 @@ class Shapes(RuleBasedStateMachine):
 
 TestShapes = Shapes.TestCase
 TestShapes.settings = settings(stateful_step_count=15, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize(
+    ("newest", "said"),
+    [
+        ({}, ""),
+        ({"cpu": "1"}, ""),
+        ({"cpu": "2"}, "cpu 2 (now 1)"),
+        ({"example.com/device": 1}, "example.com/device 1 (now 0)"),
+        ({"example.com/device": 2, "cpu": "2"}, "cpu 2 (now 1), example.com/device 2 (now 0)"),
+    ],
+)
+def test_what_a_replacement_requests_otherwise_is_said_with_what_the_pod_does(
+    newest: dict[str, Any], said: str
+) -> None:
+    """Also of a resource of which the pod has none."""
+
+    def made(name: str, minute: int, **requests: Any) -> Any:
+        created = datetime(2026, 1, 1, 0, minute, tzinfo=UTC).isoformat()
+        metadata = {"creationTimestamp": created}
+        asked = {"cpu": "1", **requests}
+        return a_pod(name, node="n", owner="ReplicaSet/a", requests=asked, metadata=metadata)
+
+    old = made("old", 1)
+    cluster = a_cluster([a_node("n")], [old, made("new", 2, **newest)])
+
+    assert difference(cluster.pods[old.uid], cluster) == said

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from plimsoll.planning.moves import (
 from plimsoll.planning.planners import ask_again, make_plan
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.columns import validate
+from plimsoll_optimal import planner
 from trials.rounds import USUAL
 
 AROUND = PlanningContext(now=NOW)
@@ -266,3 +268,19 @@ def test_another_strategy_does_not_wait_for_a_node_to_be_over_used_for_long() ->
     made = make_plan(policy, cluster, AROUND)
 
     assert {move.pod.name for move in made.moves} == {f"p{n}" for n in range(8)}
+
+
+def test_failures_while_room_is_made_are_those_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each strategy, and none of them twice."""
+    failures: list[Any] = []
+    made: Any = SimpleNamespace(context=SimpleNamespace(failures=failures))
+    search = SimpleNamespace(waiting=list, run=lambda: failures.append("of the search"))
+    monkeypatch.setattr(planner, "NeighbourhoodSearch", lambda *_: search)
+    monkeypatch.setattr(planner, "judge_strategy", lambda _, strategy: failures.append(strategy))
+    serving: Any = ["first", "second"]
+    nothing: Any = None
+
+    found: Any = planner._make_room(serving, made, nothing, nothing)
+
+    assert found.failures == ["first", "of the search", "second", "of the search"]
+    assert failures == []

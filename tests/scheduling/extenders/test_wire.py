@@ -153,3 +153,15 @@ def test_victims_that_are_left() -> None:
 
     assert wire.victims_answer(content(answer)) == {"a": MetaVictims(("1",), 2), "b": MetaVictims(())}
     assert wire.victims_answer(b"{}") == {}
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_score_has_thirty_two_bits_at_most(sign: int) -> None:
+    """The largest one is read, in the sum of a node's as well; one more is refused."""
+
+    def answer(score: int) -> bytes:
+        return content([{"Host": "a", "Score": sign}, {"Host": "a", "Score": score}])
+
+    assert wire.scores_answer(answer(sign * wire.LARGEST_SCORE)) == {"a": sign * (wire.LARGEST_SCORE + 1)}
+    with pytest.raises(AnswerError, match="scores lie in 0"):
+        wire.scores_answer(answer(sign * (wire.LARGEST_SCORE + 1)))
