@@ -239,7 +239,7 @@ TestTwins.settings = settings(
 
 
 #: Kinds of pods for which classes serve, and how often of 150 decisions at least.
-CLASSED = {0: 140, 1: 140, 2: 140, 3: 140, 4: 140, 7: 140}
+CLASSED = {0: 140, 1: 140, 2: 140, 3: 140, 4: 140, 7: 140, 8: 140, 9: 40, 10: 100}
 
 
 @pytest.mark.parametrize("kind", CLASSED)
