@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from plimsoll.framework import capabilities, extension_points, queueing, resource_rules
+from plimsoll.framework import capabilities, extension_points, node_classes, queueing, resource_rules
 from plimsoll.framework.descheduling import complaints, context, strategy
 from plimsoll.framework.extension_points import NodeTrial, VictimSearch, WhatIf
 from plimsoll.toolkit.scheduling import rivalries, topology_spread
@@ -18,6 +18,7 @@ MODULES = (
     complaints,
     context,
     extension_points,
+    node_classes,
     queueing,
     resource_rules,
     rivalries,

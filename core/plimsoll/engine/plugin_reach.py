@@ -31,6 +31,7 @@ from plimsoll.framework.capabilities import (
     Versioned,
     declares_of,
 )
+from plimsoll.framework.node_classes import ClassedScore
 from plimsoll.framework.resource_rules import RuledFilter, RuledScore
 
 
@@ -104,6 +105,7 @@ class Capabilities(Struct, frozen=True, eq=False):
         counting: Filters whose rejections the Optimal planner computes itself.
         ruled_filters: Filters that may state their results as rules.
         ruled_scores: Score plugins that may state theirs, and do not normalize.
+        classed: Score plugins whose points differ by class of nodes.
         parallel: PreBind plugins that may run simultaneously with adjacent ones.
         by_port: Bind plugins that bind through the port in the state.
         binds_by_port: Whether every pod is bound by such a plugin.
@@ -120,6 +122,7 @@ class Capabilities(Struct, frozen=True, eq=False):
     counting: frozenset[str]
     ruled_filters: Mapping[str, RuledFilter]
     ruled_scores: Mapping[str, RuledScore]
+    classed: Mapping[str, ClassedScore]
     parallel: frozenset[str]
     by_port: frozenset[str]
     binds_by_port: bool
@@ -171,6 +174,7 @@ def capabilities_of(
             for plugin in score
             if isinstance(plugin, RuledScore) and not isinstance(plugin, NormalizingPlugin)
         },
+        classed={plugin.name: plugin for plugin in score if isinstance(plugin, ClassedScore)},
         parallel=frozenset(plugin.name for plugin in pre_bind if declares_of(plugin).is_parallel),
         by_port=by_port,
         binds_by_port=any(plugin.name in by_port for plugin in bind[:1]),

@@ -13,6 +13,7 @@ from plimsoll.model.columns.columns import RowCounts as RowCounts
 from plimsoll.model.columns.columns import columns_of as columns_of
 from plimsoll.model.columns.domain_sums import DomainSums as DomainSums
 from plimsoll.model.columns.domain_sums import has_single_domains as has_single_domains
+from plimsoll.model.columns.domain_sums import is_on_all_nodes as is_on_all_nodes
 from plimsoll.model.columns.pod_counts import ClassCounts as ClassCounts
 from plimsoll.model.columns.pod_counts import PodClass as PodClass
 from plimsoll.model.columns.pod_counts import PodCounts as PodCounts

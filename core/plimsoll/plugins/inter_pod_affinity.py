@@ -44,7 +44,9 @@ from plimsoll.framework.columns import (
     TermCounts,
     TermKind,
     has_single_domains,
+    is_on_all_nodes,
 )
+from plimsoll.framework.node_classes import NodeAxis
 from plimsoll.toolkit.scheduling.rivalries import Rivalry
 
 AFFINITY_UNMET = fwk.unresolvable("node(s) didn't match pod affinity rules")
@@ -56,6 +58,8 @@ FEW_DOMAINS = 256
 FEW_ROWS = 16
 #: Terms whose domains are summed one by one.
 FEW_TERMS = 16
+#: Terms with axes of their own in classes of nodes.
+FEW_AXES = 4
 NOTHING = fwk.ResultVersion(())
 REFUSALS = (AFFINITY_UNMET, ANTI_AFFINITY_UNMET, EXISTING_ANTI_AFFINITY_UNMET)
 
@@ -205,17 +209,9 @@ class InterPodAffinity(
 
     def pre_score(self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> fwk.Status:
         """Sum the points by domain; SKIP if no term of any pod matched."""
-        own = _own_terms(pod.template, snapshot.objects)
-        if self.args.ignore_preferred_terms_of_existing_pods and not own.preferred:
-            return fwk.SKIP
         by_key: dict[str, fwk.IntArray] = {}
-        for key, pods, weight in own.preferred:
-            _add_points(by_key, key, snapshot.index(PodCounts).of(pods), weight, snapshot)
-        labels = _namespace_labels(pod, snapshot.objects)
-        for term, counts in snapshot.index(TermCounts).concerning(pod.template, labels).others:
-            weight = self._weight_of_existing(term)
-            if weight:
-                _add_points(by_key, term.topology_key, counts, weight, snapshot)
+        for key, counts, weight in self._scoring(pod, snapshot):
+            _add_points(by_key, key, counts, weight, snapshot)
         if not by_key:
             return fwk.SKIP
         state.write(Points(by_key))
@@ -232,10 +228,56 @@ class InterPodAffinity(
 
     def normalize(self, state: fwk.CycleState, pod: fwk.PodInfo, scores: fwk.IntArray) -> fwk.IntArray:
         """Scale the points: the lowest become 0, the highest 100."""
-        lowest, highest = int(scores.min()), int(scores.max())
-        if lowest == highest:
-            return np.zeros_like(scores)
-        return (fwk.MAX_SCORE * ((scores - lowest) / (highest - lowest))).astype(np.int64)
+        return _normalized(scores, scores)
+
+    def node_axes(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Sequence[NodeAxis] | None:
+        """The domain by each key of a few terms, and the pods that each counts where a node is a domain."""
+        axes: dict[str | ClassCounts, NodeAxis] = {}
+        scoring = self._scoring(pod, snapshot)
+        if len(scoring) > FEW_AXES:
+            return None
+        for key, counts, _ in scoring:
+            is_everywhere = is_on_all_nodes(key, snapshot)
+            if not has_single_domains(key, snapshot):
+                size = len(snapshot.label(key)) + (not is_everywhere)
+                axes[key] = NodeAxis(snapshot.label_column(key), size)
+            elif is_everywhere:
+                axes[counts] = NodeAxis(counts.column, None)
+            else:
+                return None
+        return tuple(axes.values())
+
+    def class_points(
+        self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot, feasible: fwk.IntArray
+    ) -> fwk.IntArray:
+        """The same points for each domain and number of counted pods."""
+        raw = np.zeros(feasible.shape, dtype=np.int64)
+        axes: dict[str | ClassCounts, int] = {}
+        by_key: dict[str, fwk.IntArray] = {}
+        for key, counts, weight in self._scoring(pod, snapshot):
+            is_single = has_single_domains(key, snapshot)
+            axis = axes.setdefault(counts if is_single else key, len(axes))
+            if is_single:
+                raw += _along(axis, np.arange(feasible.shape[axis]) * weight, raw)
+            else:
+                _add_points(by_key, key, counts, weight, snapshot)
+        for key, points in by_key.items():
+            raw += _along(axes[key], points, raw)
+        return _normalized(raw, raw[feasible > 0])
+
+    def _scoring(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> list[tuple[str, ClassCounts, int]]:
+        """The terms that give points: topology key, counted pods, and weight of each pod."""
+        preferred = _own_terms(pod.template, snapshot.objects).preferred
+        if self.args.ignore_preferred_terms_of_existing_pods and not preferred:
+            return []
+        own = [(key, snapshot.index(PodCounts).of(pods), weight) for key, pods, weight in preferred]
+        labels = _namespace_labels(pod, snapshot.objects)
+        others = snapshot.index(TermCounts).concerning(pod.template, labels).others
+        return own + [
+            (term.topology_key, counts, weight)
+            for term, counts in others
+            if (weight := self._weight_of_existing(term))
+        ]
 
     def _weight_of_existing(self, term: PodTerm) -> int:
         """The points that a placed pod's term adds to its domain if it matches the pod."""
@@ -352,6 +394,19 @@ def _may_be_first(pod: fwk.PodInfo, other: fwk.PodInfo, change: fwk.ClusterEvent
     """
     near = pod.template.terms_of(TermKind.REQUIRED_AFFINITY)
     return _matches(near, other, change) and _matches(near, pod, change)
+
+
+def _normalized(raw: fwk.IntArray, judged: fwk.IntArray) -> fwk.IntArray:
+    """The points of raw scores, where ``judged`` are those of all nodes that count."""
+    lowest, highest = int(judged.min()), int(judged.max())
+    if lowest == highest:
+        return np.zeros_like(raw)
+    return (fwk.MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
+
+
+def _along(axis: int, values: fwk.IntArray, grid: fwk.IntArray) -> fwk.IntArray:
+    """Values along one axis of a grid; those beyond its size are of no node."""
+    return values[: grid.shape[axis]].reshape(-1, *[1] * (grid.ndim - 1 - axis))
 
 
 def _add_points(

@@ -24,16 +24,18 @@ Differs: counts by (selector, domain) are updated on every pod event instead of 
 Longer than 400 lines because filter, score and hints read the same constraints.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from math import log
 from typing import ClassVar, Literal
 
 import numpy as np
 from msgspec import Struct, field
+from numpy.typing import NDArray
 from pydantic import Field, PositiveInt, model_validator
 
 from plimsoll import framework as fwk
-from plimsoll.framework.columns import DomainSums, PodCounts
+from plimsoll.framework.columns import DomainSums, PodCounts, is_on_all_nodes
+from plimsoll.framework.node_classes import NodeAxis
 from plimsoll.framework.selectors import TopologySpreadConstraint, is_label_key
 from plimsoll.toolkit.scheduling.topology_spread import (
     HOSTNAME,
@@ -271,7 +273,7 @@ class PodTopologySpread(
                     seen[values.index("")] = True
                     seen[-1] = False
                 size = int(np.count_nonzero(seen))
-            weights.append(log(size + 2))
+            weights.append(_weight(size))
         state.write(SoftState(constraints, tuple(weights), ignored))
         return fwk.SUCCESS
 
@@ -282,20 +284,15 @@ class PodTopologySpread(
         for constraint, weight in zip(soft.constraints.soft, soft.weights, strict=True):
             if constraint.topology_key == HOSTNAME:
                 column = snapshot.index(PodCounts).of(constraint.pods).column
-                here = snapshot.cut(column) * weight + (constraint.max_skew - 1)
+                here = _by_pods(constraint, weight, snapshot.cut(column))
                 if not soft.constraints.all_keys_required:
                     here[snapshot.label_ids(HOSTNAME) == fwk.ABSENT] = 0
             else:
-                counts = constraint.counts(snapshot).sums
-                values = snapshot.label(constraint.topology_key).values
-                if not soft.constraints.all_keys_required and "" in values:
-                    counts = counts.copy()
-                    counts[values.index("")] += constraint.without_key(snapshot)
-                worth = counts * weight + (constraint.max_skew - 1)
-                worth[-1] = 0
-                here = worth[snapshot.label_ids(constraint.topology_key)]
+                here = _by_domain(constraint, weight, soft.constraints, snapshot)[
+                    snapshot.label_ids(constraint.topology_key)
+                ]
             points += here
-        raw: fwk.IntArray = np.floor(points + 0.5).astype(np.int64)
+        raw = _rounded(points)
         if soft.ignored is not None:
             raw[soft.ignored] = 0
         return raw
@@ -306,14 +303,49 @@ class PodTopologySpread(
         judged = scores if ignored is None else scores[~ignored]
         if not len(judged):
             return np.zeros_like(scores)
-        lowest, highest = int(judged.min()), int(judged.max())
-        if highest == 0:
-            normal = np.full_like(scores, fwk.MAX_SCORE)
-        else:
-            normal = fwk.MAX_SCORE * (highest + lowest - scores) // highest
+        normal = _normalized(scores, judged)
         if ignored is not None:
             normal[ignored] = 0
         return normal
+
+    def node_axes(self, pod: fwk.PodInfo, snapshot: fwk.Snapshot) -> Sequence[NodeAxis] | None:
+        """The domain of the only soft key, and a node's own pods; None for more keys, or nodes without."""
+        constraints = self._constraints(pod.template, snapshot.objects)
+        keys = constraints.soft_keys - {HOSTNAME}
+        counted = {each.pods for each in constraints.soft if each.topology_key == HOSTNAME}
+        if len(keys) > 1 or len(counted) > 1:
+            return None
+        needed = constraints.soft_keys if constraints.all_keys_required else constraints.soft_keys - keys
+        if not all(is_on_all_nodes(key, snapshot) for key in needed):
+            return None
+        axes = []
+        for key in keys:
+            values = snapshot.label(key).values
+            if "" in values and not constraints.all_keys_required:
+                return None
+            axes.append(
+                NodeAxis(snapshot.label_column(key), len(values) + (not is_on_all_nodes(key, snapshot)))
+            )
+        return axes + [NodeAxis(snapshot.index(PodCounts).of(pods).column, None) for pods in counted]
+
+    def class_points(
+        self, state: fwk.CycleState, pod: fwk.PodInfo, snapshot: fwk.Snapshot, feasible: fwk.IntArray
+    ) -> fwk.IntArray:
+        """The same points for each domain and number of a node's own pods."""
+        constraints = self._constraints(pod.template, snapshot.objects)
+        some = feasible > 0
+        points = np.zeros(feasible.shape, dtype=np.float64)
+        for constraint in constraints.soft:
+            if constraint.topology_key == HOSTNAME:
+                here = _by_pods(constraint, _weight(int(feasible.sum())), np.arange(feasible.shape[-1]))
+            else:
+                domains = some.reshape(len(some), -1).any(axis=1)
+                weight = _weight(int(np.count_nonzero(domains)))
+                here = _by_domain(constraint, weight, constraints, snapshot)[: len(some)]
+                here = here.reshape(-1, *[1] * (feasible.ndim - 1))
+            points += here
+        raw = _rounded(points)
+        return _normalized(raw, raw[some])
 
     def events_to_register(self) -> tuple[fwk.EventWithHint, ...]:
         """Counted pods, nodes that form domains, and the pod's own labels and tolerations."""
@@ -384,6 +416,45 @@ class PodTopologySpread(
             [(each, selector) for each in self._defaults],
             all_keys_required=not self._is_system,
         )
+
+
+def _weight(domains: int) -> float:
+    return log(domains + 2)
+
+
+def _by_pods(constraint: Constraint, weight: float, counts: fwk.IntArray) -> NDArray[np.float64]:
+    """A constraint's part of the points of nodes with so many matching pods."""
+    points: NDArray[np.float64] = (counts * weight + (constraint.max_skew - 1)).astype(np.float64, copy=False)
+    return points
+
+
+def _by_domain(
+    constraint: Constraint, weight: float, constraints: Constraints, snapshot: fwk.Snapshot
+) -> NDArray[np.float64]:
+    """The same of each domain, shape (D + 1,); the last is of nodes without the key."""
+    counts = constraint.counts(snapshot).sums
+    if not constraints.all_keys_required:
+        values = snapshot.label(constraint.topology_key).values
+        if "" in values:
+            counts = counts.copy()
+            counts[values.index("")] += constraint.without_key(snapshot)
+    worth = _by_pods(constraint, weight, counts)
+    worth[-1] = 0
+    return worth
+
+
+def _rounded(points: NDArray[np.float64]) -> fwk.IntArray:
+    raw: fwk.IntArray = np.floor(points + 0.5).astype(np.int64)
+    return raw
+
+
+def _normalized(raw: fwk.IntArray, judged: fwk.IntArray) -> fwk.IntArray:
+    """The points of raw scores, where ``judged`` are those of all nodes that count."""
+    lowest, highest = int(judged.min()), int(judged.max())
+    if highest == 0:
+        return np.full_like(raw, fwk.MAX_SCORE)
+    points: fwk.IntArray = fwk.MAX_SCORE * (highest + lowest - raw) // highest
+    return points
 
 
 def _most(constraint: Constraint, domains: DomainSums, counts: fwk.IntArray) -> int:

@@ -18,7 +18,9 @@ Six ideas, in the order in which an attempt meets them:
    another object changes.
 6. **Verdicts and totals.** Each node's first rejection (:mod:`~.filter_results`), and the weighted sum of its
    scores as far as it depends on the node alone (:mod:`~.scores`). The best nodes are kept with them:
-   :mod:`~.best_rows`, or :mod:`~.compiled_totals` where the compiled kernel computes.
+   :mod:`~.best_rows`, or :mod:`~.compiled_totals` where the compiled kernel computes. If all points besides
+   differ only by class of nodes, such as zone and own pods, the best is kept for each class
+   (:mod:`~.best_by_class`).
 
 What makes each result stale:
 
@@ -30,7 +32,7 @@ codes of filters that read nodes      node objects have changed: for these
 codes of filters that read pods too   the node or its pods have changed: for these
 codes of global filters               the version is another; with ``by_row`` for changed nodes
 verdicts, and points of local scores  the node or its pods have changed: for these
-points of global scores               always
+points of global scores               always, for each node or for each class of nodes
 words (:mod:`~.refusals`)             verdicts are renewed
 any of these                          another object, the number of nodes or the set of resources has
                                       changed, a local version is another, or a plugin raised

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from msgspec import Struct
 
+from plimsoll.engine.cache.best_by_class import BestByClass
 from plimsoll.engine.cache.best_rows import BestRows
 from plimsoll.engine.cache.changes import ClusterChanges
 from plimsoll.engine.cache.compiled_totals import CompiledTotals, compiled_totals
@@ -34,7 +35,7 @@ from plimsoll.framework import (
 from plimsoll.framework.plugin_answers import checked, of_kind
 from plimsoll.framework.status import SKIP, SUCCESS, Status
 from plimsoll.model.columns.cluster import Cluster
-from plimsoll.model.columns.columns import RowArray
+from plimsoll.model.columns.columns import PositionArray, RowArray
 
 #: Every node's total in a profile with neither score plugins nor extenders.
 UNSCORED = 1
@@ -82,6 +83,7 @@ class TemplateScores:
         self._latest: ClusterChanges | None = None
         self._unscored: frozenset[str] = frozenset()
         self._best = BestRows()
+        self._by_class = BestByClass(shared.addresses)
         self._compiled: CompiledTotals | None = None
 
     def forget(self) -> None:
@@ -91,6 +93,7 @@ class TemplateScores:
         self._base = 0  # otherwise it has the former number of nodes
         self._totals = self._settled = self._stale_since = None
         self._best.forget()
+        self._by_class.forget()
         self._compiled = None
 
     def note(self, changes: ClusterChanges, holding: frozenset[str]) -> None:
@@ -118,15 +121,34 @@ class TemplateScores:
         ``verdicts`` are given if ``rows`` are all the feasible ones.
         """
         self._prepare(state, pod, rows)
-        if verdicts is not None and self._are_kept() and self._totals is not None:
-            compiled = self._compiled
-            return self._best.among(verdicts, self._totals) if compiled is None else compiled.best(verdicts)
+        if verdicts is not None and self._settled and not self._varying and self._totals is not None:
+            if self._are_kept():
+                compiled = self._compiled
+                return (
+                    self._best.among(verdicts, self._totals) if compiled is None else compiled.best(verdicts)
+                )
+            found = self._best_by_class(state, pod, verdicts.failed, self._totals)
+            if found is not None:
+                return found
         totals = self._summed(state, pod, rows)
         if totals is None:
             totals = self.score(state, pod, rows).totals
         highest = totals[totals.argmax()]
         ties = (totals == highest).nonzero()[0]
         return ties if len(rows) == len(self._cluster) else rows[ties], int(highest)
+
+    def _best_by_class(
+        self, state: CycleState, pod: PodInfo, failed: PositionArray, totals: IntArray
+    ) -> tuple[Sequence[int], int] | None:
+        """The same, if all plugins that give points besides the kept sums do so by class of nodes."""
+        known, stages = self._unscored, self._stages
+        classed = self._profile.capabilities.classed
+        others = {plugin.name: weight for plugin, weight in stages.global_score if plugin.name not in known}
+        waiting = {plugin.name for plugin in stages.global_pre_score if plugin.name not in known}
+        if not classed.keys() >= others.keys() >= waiting:
+            return None
+        parts = [(name, classed[name], weight) for name, weight in others.items()]
+        return self._by_class.best(parts, state, pod, failed, totals)
 
     @property
     def are_by_node(self) -> bool:

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define EDITION 3
+#define EDITION 4
 #define FEASIBLE 32767
 
 /* Wider vectors where the processor has them; they compute the same. */
@@ -375,4 +375,157 @@ int64_t plimsoll_best_rows(points *self, const int64_t *rows, int64_t changed) {
     self->best_count = count;
     self->highest = highest;
     return count;
+}
+
+/* -- the best rows by class ------------------------------------------------------------------------ */
+
+#define MOST_CLASSES 64
+
+/* Nodes of one class have equal values on all axes; a value below 0 counts as the last one. The axes make a
+ * grid of cells, and a class gets a number when the first node with its cell is seen. */
+typedef struct {
+    const int64_t *values;
+    int64_t size, stride;
+} axis;
+
+/* Rows are summarized in blocks; arrays by block and class have the block as their slow axis. */
+typedef struct {
+    const int16_t *failed;
+    const int64_t *totals;
+    int64_t nodes, shift, blocks, classes;
+    int64_t *best;
+    int32_t *ties, *feasible;
+    int64_t *feasible_of_all;
+    const int64_t *points;
+    int64_t *batches, batch, highest;
+    int16_t *numbers; /* by cell; below 0: not seen */
+    int64_t *cells;   /* by class */
+    int64_t known, axes;
+    axis of[];
+} classed;
+
+/* The cell of a row; -1 where a value does not lie on its axis. */
+static inline int64_t cell_of(const classed *self, int64_t row) {
+    int64_t found = 0;
+    for (int64_t each = 0; each < self->axes; each++) {
+        const axis *const one = &self->of[each];
+        const int64_t value = one->values[row];
+        if (value >= one->size)
+            return -1;
+        found += (value < 0 ? one->size - 1 : value) * one->stride;
+    }
+    return found;
+}
+
+/* The class of a row; -1 where it has no cell, or there are more classes than there is room for. */
+static inline int64_t class_of(classed *self, int64_t row) {
+    const int64_t cell = cell_of(self, row);
+    if (cell < 0)
+        return -1;
+    if (self->numbers[cell] < 0) {
+        if (self->known == self->classes)
+            return -1;
+        self->cells[self->known] = cell;
+        self->numbers[cell] = (int16_t)self->known++;
+    }
+    return self->numbers[cell];
+}
+
+/* Summarizes a block: of each class the best total, the rows that have it, and all feasible rows. 1 if one has no class. */
+static int64_t summarize(classed *self, int64_t block) {
+    const int64_t classes = self->classes, first = block << self->shift;
+    const int64_t after = first + ((int64_t)1 << self->shift), end = after < self->nodes ? after : self->nodes;
+    int64_t *best = self->best + block * classes;
+    int32_t *ties = self->ties + block * classes, *feasible = self->feasible + block * classes;
+    for (int64_t each = 0; each < classes; each++) {
+        self->feasible_of_all[each] -= feasible[each];
+        best[each] = INT64_MIN;
+        ties[each] = feasible[each] = 0;
+    }
+    for (int64_t row = first; row < end; row++) {
+        if (self->failed[row] != FEASIBLE)
+            continue;
+        const int64_t of = class_of(self, row), total = self->totals[row];
+        if (of < 0)
+            return 1;
+        feasible[of]++;
+        if (total > best[of]) {
+            best[of] = total;
+            ties[of] = 1;
+        } else
+            ties[of] += total == best[of];
+    }
+    for (int64_t each = 0; each < classes; each++)
+        self->feasible_of_all[each] += feasible[each];
+    return 0;
+}
+
+/* Summarizes all blocks; 1 if a row has no class. */
+int64_t plimsoll_classes_all(classed *self) {
+    memset(self->feasible, 0, (size_t)(self->classes * self->blocks) * sizeof *self->feasible);
+    memset(self->feasible_of_all, 0, (size_t)self->classes * sizeof *self->feasible_of_all);
+    for (int64_t block = 0; block < self->blocks; block++)
+        if (summarize(self, block))
+            return 1;
+    return 0;
+}
+
+/* Summarizes the blocks of rows that changed, each once; 1 if a row has no class. */
+int64_t plimsoll_classes_rows(classed *self, const int64_t *rows, int64_t changed) {
+    self->batch++;
+    for (int64_t at = 0; at < changed; at++) {
+        const int64_t block = rows[at] >> self->shift;
+        if (self->batches[block] == self->batch)
+            continue;
+        self->batches[block] = self->batch;
+        if (summarize(self, block))
+            return 1;
+    }
+    return 0;
+}
+
+/* Finds the highest sum of a row's total and its class's points; how many rows have it. */
+WIDE int64_t plimsoll_classes_best(classed *self) {
+    const int64_t classes = self->classes, known = self->known;
+    int64_t most[MOST_CLASSES], highest = INT64_MIN, count = 0;
+    for (int64_t each = 0; each < known; each++)
+        most[each] = INT64_MIN;
+    for (int64_t block = 0; block < self->blocks; block++) {
+        const int64_t *restrict best = self->best + block * classes;
+        for (int64_t each = 0; each < known; each++)
+            most[each] = best[each] > most[each] ? best[each] : most[each];
+    }
+    for (int64_t each = 0; each < known; each++)
+        if (self->feasible_of_all[each] && most[each] + self->points[each] > highest)
+            highest = most[each] + self->points[each];
+    for (int64_t each = 0; each < known; each++) {
+        if (!self->feasible_of_all[each] || most[each] + self->points[each] != highest)
+            continue;
+        for (int64_t block = 0; block < self->blocks; block++)
+            if (self->best[block * classes + each] == most[each])
+                count += self->ties[block * classes + each];
+    }
+    self->highest = highest;
+    return count;
+}
+
+/* The row at a position among those, ascending. */
+int64_t plimsoll_classes_row(const classed *self, int64_t position) {
+    for (int64_t block = 0; block < self->blocks; block++) {
+        int64_t here = 0;
+        for (int64_t each = 0; each < self->known; each++) {
+            const int64_t at = block * self->classes + each;
+            if (self->feasible[at] && self->best[at] + self->points[each] == self->highest)
+                here += self->ties[at];
+        }
+        if (position >= here) {
+            position -= here;
+            continue;
+        }
+        for (int64_t row = block << self->shift; row < self->nodes; row++)
+            if (self->failed[row] == FEASIBLE
+                && self->totals[row] + self->points[self->numbers[cell_of(self, row)]] == self->highest && !position--)
+                return row;
+    }
+    return -1;
 }

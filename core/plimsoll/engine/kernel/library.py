@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from plimsoll.model.columns.cluster import Cluster
 
 #: The edition in ``kernel.c``; increases with each change of a structure or function.
-EDITION = 3
+EDITION = 4
 
 #: Up to this many changes are renewed individually, even of the same row; beyond it, the distinct rows.
 MOST_CHANGES = 4096
@@ -43,6 +43,10 @@ class Kernel:
         self.points_rows = _declared(library.plimsoll_points_rows, 3)
         self.best_all = _declared(library.plimsoll_best_all, 2)
         self.best_rows = _declared(library.plimsoll_best_rows, 3)
+        self.classes_all = _declared(library.plimsoll_classes_all, 1)
+        self.classes_rows = _declared(library.plimsoll_classes_rows, 3)
+        self.classes_best = _declared(library.plimsoll_classes_best, 1)
+        self.classes_row = _declared(library.plimsoll_classes_row, 2)
 
 
 def _declared(function: Any, arguments: int) -> Any:

@@ -86,6 +86,7 @@ class _Domains(Struct, frozen=True):
     exists: BoolArray
     size: int
     is_single: bool
+    is_everywhere: bool  #: whether every node has the label
 
 
 #: Approximate number of labels whose domains are kept.
@@ -140,13 +141,25 @@ def _found(topology_key: str, nodes: NodeSet | None, whole: Snapshot) -> _Domain
     none.flags.writeable = False
     exists: BoolArray = np.bincount(of_row[: len(ids)] % domains, minlength=domains) > 0
     exists[-1] = False
-    is_single = bool(np.bincount(ids % domains, minlength=domains)[:-1].max(initial=0) <= 1)
-    return _Domains(of_row, none, exists, int(np.count_nonzero(exists)), is_single=is_single)
+    held = np.bincount(ids % domains, minlength=domains)
+    return _Domains(
+        of_row,
+        none,
+        exists,
+        int(np.count_nonzero(exists)),
+        is_single=bool(held[:-1].max(initial=0) <= 1),
+        is_everywhere=not held[-1],
+    )
 
 
 def has_single_domains(topology_key: str, snapshot: Snapshot) -> bool:
     """Whether no two nodes have the same value of the label."""
     return _domains_of(topology_key, None, snapshot.whole).is_single
+
+
+def is_on_all_nodes(topology_key: str, snapshot: Snapshot) -> bool:
+    """Whether every node has the label."""
+    return _domains_of(topology_key, None, snapshot.whole).is_everywhere
 
 
 def without_domains(topology_key: str, snapshot: Snapshot) -> DomainSums:
