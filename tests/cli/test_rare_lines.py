@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from inspection.explanations.test_pod import balancing, drifted, node
 from plimsoll.answers.operator_memory import RoomMemory
 from plimsoll.check.checks import judged_review
-from plimsoll.check.review import Review
 from plimsoll.cli import progress
 from plimsoll.cli.callers.proposal_answers import ProposalError, Question, answer
 from plimsoll.cli.manifests import _check_shape
@@ -217,7 +216,7 @@ def test_an_operator_that_was_not_found_may_be_hidden(leases: Any, installed: An
     """By either of the two reads that fails."""
     survey: Any = SimpleNamespace(leases=leases, installed=installed)
 
-    (finding,) = judged_review(survey, Review())
+    (finding,) = judged_review(survey, ())
 
     is_hidden = UNREAD in (leases, installed)
     why = "leases and Deployments could not be read" if is_hidden else "no operator was found"

@@ -17,7 +17,7 @@ from plimsoll.planning.surges import Deployments
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.rebalancing.moves.outcomes import PATIENCE_S
 from plimsoll.rebalancing.surges.transitions import LEAVING_S
-from plimsoll.records.history import recorded_workload
+from plimsoll.records.record import recorded_workload
 from plimsoll.testing.fakes import FakeRollouts, settled
 from rebalancing.scene import POLICY, a_policy
 from rebalancing.surges.surge_scene import OLD, SurgeScene, a_surging_policy
