@@ -359,7 +359,7 @@ async def test_a_first_review_that_breaks_is_reported_and_holds_nothing_up() -> 
 
 
 @pytest.mark.parametrize("first", [True, False])
-async def test_a_review_that_breaks_is_told_and_followed_by_others(first: bool) -> None:
+async def test_a_review_that_breaks_is_reported_and_followed_by_others(first: bool) -> None:
     """The first one or a later one: the work begins and goes on all the same."""
     reviewer, observer, clock = FakeAccessReviewer(BIND), RememberingObserver(), FakeClock()
     access = Access(reviewer, clock, observer)

@@ -1,4 +1,4 @@
-"""What ports say of writes, readings, pods and observers, each by a table that was written by hand."""
+"""Outcomes, readings, references and observers of ports, each by a table that was written by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that two policies may share, by trying all nodes; what plugins did, by a list of all calls; words."""
+"""Nodes that two policies may share, failures of plugins, and words, each read a second way."""
 
 from __future__ import annotations
 
@@ -264,8 +264,8 @@ def test_conditions_that_can_be_read_are_taken_over() -> None:
         ("PriorityClass", ["PriorityClass"], ""),
         ("PriorityClass", ["PriorityClass", "PriorityClasses"], '; did you mean "PriorityClasses"?'),
         ("abcdefgh", ["stuvwxyz"], ""),
-        ("abcd", ["abce"], '; did you mean "abce"?'),
-        ("abc", ["abd"], ""),
+        ("node", ["nodes"], '; did you mean "nodes"?'),
+        ("pod", ["pot"], ""),
     ],
 )
 def test_a_name_that_nearly_matches_is_suggested(name: str, known: list[str], end: str) -> None:

@@ -1,4 +1,4 @@
-"""Why policies are Degraded, against a page that keeps all that has happened; runs overlap and end."""
+"""Reasons for Degraded equal those of a page that keeps all that has happened; runs overlap and end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What records say of the past, of what was sent and of what came of it, read a second way from documents."""
+"""Records say the same about moves, their sending and their ends as their documents, read a second way."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ async def test_who_is_called_off_takes_no_turn_along() -> None:
     await asyncio.gather(first, second, third, fourth, last, return_exceptions=True)
 
 
-async def test_a_waiter_that_is_called_off_lets_nobody_in() -> None:
+async def test_a_waiter_that_is_called_off_lets_no_other_in() -> None:
     """It had no turn to pass on: the next one waits for those that have theirs."""
     pods = Pods(PrioritySemaphore(1))
     first, second, third = pods.start("a"), pods.start("b"), pods.start("c")

@@ -77,4 +77,4 @@ def test_attempts_that_overlap_get_what_happened_during_each() -> None:
             assert plain.begun or not flying._events
             if is_pruned:
                 oldest = min(plain.begun.values(), default=len(plain.events))
-                assert len(flying._events) == len(plain.events) - oldest, "what nobody needs goes"
+                assert len(flying._events) == len(plain.events) - oldest, "what no attempt needs goes"

@@ -29,18 +29,18 @@ MEASURED = ("cpu", "memory")
 
 
 class Known:
-    """Usage of pods by name, in halves of both resources; those that are missing are not measured."""
+    """Usage of named pods, in halves of both resources; those that are missing are not measured."""
 
     resources = MEASURED
 
     def __init__(self, use: dict[str, tuple[int, int]], nodes: dict[str, NodeUsage]) -> None:
-        self.use, self.nodes_by_name = use, nodes
+        self.use, self.known_nodes = use, nodes
 
     def nodes(self, context: StrategyContext) -> list[NodeUsage]:
-        return [*self.nodes_by_name.values()]
+        return [*self.known_nodes.values()]
 
     def some(self, names: Any, context: StrategyContext) -> list[NodeUsage]:
-        return [self.nodes_by_name[name] for name in names]
+        return [self.known_nodes[name] for name in names]
 
     def pod(self, pod: PodInfo, context: StrategyContext) -> dict[str, int]:
         if pod.name not in self.use:
@@ -82,8 +82,8 @@ class World:
             is_hot = made.name in self.hot
             used = [random.randint(14, 19) if is_hot else random.randint(2, 10) for _ in MEASURED]
             used[random.randrange(2)] -= 4 * is_hot
-            by_name = {name: amount * HALF for name, amount in zip(MEASURED, used, strict=True)}
-            self.usages[made.name] = NodeUsage(made, by_name, dict.fromkeys(MEASURED, ALL * HALF))
+            amounts_used = {name: amount * HALF for name, amount in zip(MEASURED, used, strict=True)}
+            self.usages[made.name] = NodeUsage(made, amounts_used, dict.fromkeys(MEASURED, ALL * HALF))
         self.closed = {self.hot[-1]} if random.random() < 0.15 else set()
         usage: Any = Known(self.use, self.usages)
         fewest = FewestMoves(

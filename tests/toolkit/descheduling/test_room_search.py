@@ -1,4 +1,4 @@
-"""Where a few pods make room, and which go where, against plain sums over all nodes and all sets of pods."""
+"""The search for room equals plain sums over all nodes and all sets of pods."""
 
 from __future__ import annotations
 
