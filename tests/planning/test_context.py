@@ -27,6 +27,7 @@ def context_of(**given: Any) -> PlanningContext:
         "moves": (),
         "in_flight": {},
         "followed": frozenset(),
+        "moving": frozenset(),
         "memory": MoveHistory(),
         "recent": 0,
         "hourly": {},

@@ -21,6 +21,7 @@ from plimsoll.model.decoding import convert
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_group import PodGroup
 from plimsoll.ports.writes import WriteOutcome, WriteResult
+from plimsoll.rebalancing.moves.state import MoveStage
 from plimsoll.rebalancing.runs import plan_runner
 from plimsoll.rebalancing.runs.plan_runner import PlanRunner
 from plimsoll.testing.builders import a_node, a_pod
@@ -214,6 +215,36 @@ async def test_two_policies_that_plan_together_move_a_pod_once() -> None:
         each["status"] for each in scene.records.documents.values() if each["status"]["phase"] == "Cancelled"
     ]
     assert called_off["reason"] == "AlreadyMoving"
+
+
+async def until_stage(scene: Scene, stage: MoveStage) -> None:
+    """Go on until the only move is there."""
+    for _ in range(100):
+        if [each.stage for each in scene.wing.executor.machine.open.values()] == [stage]:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError(scene.wing.executor.machine.open)
+
+
+@pytest.mark.parametrize("stage", [MoveStage.OPENING, MoveStage.COMMITTING, MoveStage.EVICTING])
+async def test_a_pod_that_is_about_to_leave_is_planned_by_no_other_run(stage: MoveStage) -> None:
+    """Its move is being recorded, announced or sent: a second record of it would be called off."""
+    scene = slowly(Scene())
+    if stage is MoveStage.EVICTING:
+        scene.evictor.answers = [WriteResult(WriteOutcome.BUSY, "later", retry_after_s=60.0)]
+    limits = {"perWorkload": 5}
+
+    async with together(scene, policy(POLICY, limits=limits), policy(limits=limits)):
+        first = run(scene, POLICY)
+        await until_stage(scene, stage)
+        await scene.runs.rebalance(OTHER)
+        await scene.clock.advance(61)
+        await first
+
+    assert set(scene.evictor.evicted) == {"web-1"}
+    assert len(scene.records.documents) == 1
+    refused = scene.statuses.statuses[OTHER]["counts"]["refused"]
+    assert [each["reason"] for each in refused] == ["AlreadyMoving"]
 
 
 async def test_two_policies_that_plan_together_share_the_limit_of_a_workload() -> None:

@@ -11,6 +11,7 @@ from plimsoll.api.v1alpha1.eviction import EvictionSpec, EvictionStatus
 from plimsoll.planning.context import SentMove
 from plimsoll.planning.history import MoveOutcome
 from plimsoll.records.history import (
+    about_to_leave,
     counts_as_sent,
     ended_at,
     is_reversal,
@@ -239,6 +240,20 @@ def test_a_sent_move_leaves_alone_the_nodes_and_the_pod_that_it_touched() -> Non
                 )
 
         assert sent_moves(map(a_record, documents)) == expected
+
+
+def test_a_proposal_takes_no_pod_off_its_node_before_a_person_agrees() -> None:
+    for seed in range(60):
+        random = Random(2000 + seed)
+        documents = [a_document(random, number) for number in range(8)]
+        leaving = {
+            each["spec"]["pod"]["uid"]
+            for each in documents
+            if each["status"]["phase"] in {"Evicting", "Surging"}
+            or (each["status"]["phase"], each["spec"]["mode"]) == ("Planned", "Enforce")
+        }
+
+        assert about_to_leave(map(a_record, documents)) == leaving
 
 
 def test_refusals_before_a_right_was_granted_are_forgotten() -> None:

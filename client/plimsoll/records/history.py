@@ -131,6 +131,15 @@ def sent_moves(records: Iterable[Record]) -> list[SentMove]:
     return found
 
 
+def about_to_leave(records: Iterable[Record]) -> frozenset[str]:
+    """Uids of the pods that moves under way will take off their nodes; a proposal waits for a person."""
+    return frozenset(
+        each.spec.pod.uid
+        for each in records
+        if each.phase in SENT or (each.phase is Phase.PLANNED and each.spec.mode is Mode.ENFORCE)
+    )
+
+
 def unready_replacements(
     records: Iterable[Record], pods_of: Callable[[str], Iterable[Pod]], followed: Container[str] = ()
 ) -> dict[str, UnreadyReplacement]:

@@ -57,6 +57,7 @@ class PlanningFacts(Struct, frozen=True, kw_only=True):
     moves: Iterable[SentMove]
     in_flight: Mapping[str, int]
     followed: frozenset[str]
+    moving: frozenset[str]
     memory: MoveHistory
     recent: int
     hourly: Mapping[str, int]
@@ -89,6 +90,7 @@ def of(facts: PlanningFacts) -> PlanningContext:
         deployments=facts.deployments,
         others=facts.others,
         moved=facts.followed | settling,
+        moving=facts.moving,
         gangs=facts.gangs,
         touched=touched_nodes(moves, facts.now),
         unready=facts.unready,

@@ -214,6 +214,7 @@ class PlanningContext(Struct, frozen=True):
         deployments: Deployments whose pods may be surged.
         others: Other live policies, keyed by name, whose strategies must not get new complaints.
         moved: Uids of pods that resulted from a move within the last hour; they stay.
+        moving: Uids of pods that an earlier move is about to take off their node; none plans them again.
         gangs: By PodGroup (``namespace/name``), the number of members that must still get a node together;
             without groups that cannot start yet for another reason than room.
         touched: By node, when a pod was last moved off or to it, in seconds since the epoch.
@@ -235,6 +236,7 @@ class PlanningContext(Struct, frozen=True):
     deployments: Deployments = field(default_factory=Deployments)
     others: Mapping[str, "RebalancingConfig"] = field(default_factory=dict)
     moved: frozenset[str] = frozenset()
+    moving: frozenset[str] = frozenset()
     gangs: Mapping[str, int] = field(default_factory=dict)
     touched: Mapping[str, float] = field(default_factory=dict)
     unready: Mapping[str, UnreadyReplacement] = field(default_factory=dict)

@@ -54,6 +54,7 @@ from plimsoll.policies.scheduler_names import is_served, sentence
 from plimsoll.ports.observer import Observer
 from plimsoll.preflight.policy_conditions import claims_of
 from plimsoll.records.history import (
+    about_to_leave,
     is_victim,
     memory_of,
     sent_moves,
@@ -343,6 +344,7 @@ class ClusterState:
             moves=moves,
             in_flight=in_flight,
             followed=frozenset(each.replacement for each in moves if each.ended is None and each.replacement),
+            moving=about_to_leave(records),
             memory=memory,
             recent=sent_since(records, name, self.now - RATE_S),
             hourly=sent_since_by_namespace(records, self.now - HOUR_S),

@@ -58,6 +58,8 @@ class PlanningContexts:
     ) -> PlanningContext:
         """The present context for a policy; the move ``asked`` about does not count as under way.
 
+        Then no pod counts as moving: its bundle is judged as it was planned.
+
         ``over_for`` are the rounds in which nodes were over-used, and ``due`` the moves that wait for their
         turn and count as sent.
         """
@@ -72,6 +74,7 @@ class PlanningContexts:
                 moves=sent_moves(self.keeper.known.values()),
                 in_flight=in_flight,
                 followed=self.machine.replacements(),
+                moving=self.machine.moving() if asked is None else frozenset(),
                 memory=memory,
                 recent=self.keeper.sent_within(name, RATE_S) + due,
                 hourly=self.hourly(),

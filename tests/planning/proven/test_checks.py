@@ -21,8 +21,8 @@ NOW = SURROUNDINGS.now.timestamp()
 
 #: The reasons to refuse a pod that everything keeps, in the order of the checks.
 ORDER = (
-    *("Stays", "TotalLimit", "Budget", "ReplacementNotReady", "BudgetBackoff", "HeldBack", "MovedRecently"),
-    "OtherScheduler",
+    *("Stays", "TotalLimit", "Budget", "ReplacementNotReady", "BudgetBackoff", "HeldBack", "AlreadyMoving"),
+    *("MovedRecently", "OtherScheduler"),
 )
 
 
@@ -43,6 +43,7 @@ def kept(reasons: tuple[str, ...], *names: str) -> tuple[Any, ...]:
         SURROUNDINGS,
         unready=unready if "ReplacementNotReady" in reasons else {},
         memory=MoveHistory(past, NOW),
+        moving=frozenset({POD}) if "AlreadyMoving" in reasons else frozenset(),
         moved=frozenset({POD}) if "MovedRecently" in reasons else frozenset(),
     )
     limits = Limits(total=Ceiling(count=0) if "TotalLimit" in reasons else Ceiling())

@@ -281,15 +281,23 @@ def test_records_are_taken_over_in_order() -> None:
     """Spent replacements are known first, then targets are held before anything is decided."""
     phases = [Phase.PLANNED, Phase.EVICTED, None, Phase.SETTLED, Phase.EVICTING, Phase.FAILED, Phase.EVICTED]
 
-    assert sorted(phases, key=rank) == [
+    assert [each.status.phase for each in sorted(map(found, phases), key=rank)] == [
         Phase.SETTLED,
         Phase.FAILED,
         Phase.EVICTED,
         Phase.EVICTED,
+        Phase.EVICTING,
         Phase.PLANNED,
         None,
-        Phase.EVICTING,
     ]
+
+
+def test_the_last_that_was_sent_is_taken_over_first() -> None:
+    """Fewer pods may be its replacement than that of an earlier one."""
+    sent = [SENT + timedelta(seconds=each) for each in (1, 3, 2)]
+    events = [replace(found(Phase.EVICTED), announced=each) for each in sent]
+
+    assert [each.announced for each in sorted(events, key=rank)] == [sent[1], sent[2], sent[0]]
 
 
 # -- anything ----------------------------------------------------------------------------------------

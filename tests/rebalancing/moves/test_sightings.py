@@ -1,6 +1,7 @@
 """Replacements are credited once, to the move that waits longest, in whatever order events arrive."""
 
 from datetime import UTC, datetime
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -401,6 +402,48 @@ def test_the_oldest_sibling_made_since_is_credited(names: list[str]) -> None:
     watch.follow("web-2", since=datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC))
 
     assert watch.told == [("web-1", "Seen", "web-7"), ("web-2", "Seen", "web-8")]
+
+
+def test_a_sibling_on_the_target_of_another_move_is_left_to_that() -> None:
+    """It is older than the one that waits, whose place nobody would hold then."""
+    watch = Watch(
+        a_sibling("web-7", "good", "Pending", creationTimestamp="2026-01-01T00:00:00Z"),
+        a_sibling("web-8", creationTimestamp="2026-01-01T00:00:01Z"),
+    )
+
+    watch.follow("web-1", since=datetime(2026, 1, 1, tzinfo=UTC), target="best")
+    watch.follow("web-2", since=datetime(2026, 1, 1, tzinfo=UTC))
+
+    assert watch.told == [("web-1", "Seen", "web-8"), ("web-2", "Seen", "web-7")]
+
+
+TARGETS, SECONDS = st.sampled_from(["good", "best"]), st.integers(0, 3)
+
+
+@settings(max_examples=200)
+@given(
+    moves=st.lists(st.tuples(SECONDS, TARGETS), min_size=1, max_size=4),
+    made=st.lists(st.tuples(SECONDS, TARGETS | st.just("")), max_size=4),
+)
+def test_as_many_moves_as_possible_find_a_pod(
+    moves: list[tuple[int, str]], made: list[tuple[int, str]]
+) -> None:
+    """Taken over in the order of recovery, whatever suits each best."""
+    pods = [
+        a_sibling(f"web-{number}", node, "Pending", creationTimestamp=f"2026-01-01T00:00:0{at}Z")
+        for number, (at, node) in enumerate(made, 10)
+    ]
+    watch = Watch(*pods)
+    ordered = sorted(enumerate(moves), key=lambda each: -each[1][0])
+
+    for number, (sent, target) in ordered:
+        watch.follow(f"web-{number}", since=datetime(2026, 1, 1, 0, 0, sent, tzinfo=UTC), target=target)
+
+    possible = max(
+        sum(sent <= at for (sent, _), (at, _) in zip(moves, order, strict=False))
+        for order in permutations([*made, *[(-1, "")] * len(moves)], len(moves))
+    )
+    assert len(watch.told) == possible
 
 
 def test_a_sibling_that_terminates_is_not_credited_after_a_restart() -> None:

@@ -24,6 +24,7 @@ The order of the checks::
                        ready_replacements       no replacement of its owner is still not ready
                        blocked_budget           its budget has not just blocked an eviction
                        fruitless_moves          moves of its owner have not just failed
+                       already_moving           no earlier move is about to take it off its node
                        moved_recently           it does not replace a pod that has just moved
                        admission                no LimitRange refuses to create it again
                        load_of_pod              by load: it is measured, and its owner's share is not used up

@@ -26,6 +26,9 @@ from plimsoll.planning.proven.plan_builder import PlanBuilder
 from plimsoll.planning.proven.target_choice import short_of_gain
 from plimsoll.planning.surges import Surge
 
+#: Why a pod is not planned again.
+MOVING = "an earlier move of the pod is under way"
+
 #: Why a replacement stays for a while.
 REPLACED = "it replaced a pod that was moved within the last hour"
 
@@ -218,6 +221,12 @@ def fruitless_moves(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal |
     return refusal
 
 
+def already_moving(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
+    """No earlier move is about to take the pod off its node."""
+    is_moving = candidate.pod.uid in plan.planning_context.moving
+    return Refusal("AlreadyMoving", MOVING) if is_moving else None
+
+
 def moved_recently(candidate: CheckedCandidate, plan: PlanBuilder) -> Refusal | None:
     """The pod has not replaced a moved one within the hour, unless a fresh pod or an empty node is wanted."""
     traits, strategy = plan.traits, candidate.strategy
@@ -325,6 +334,7 @@ POD_CHECKS: tuple[Check[CheckedCandidate], ...] = (
     ready_replacements,
     blocked_budget,
     fruitless_moves,
+    already_moving,
     moved_recently,
     admission,
     load_of_pod,

@@ -60,10 +60,7 @@ class Restart(Struct, frozen=True, kw_only=True):
         records = self.believed.among(records)
         found = [await self._event_of(record) for record in records]
         known = self.keeper.known.keys()  # some may have been deleted meanwhile
-        found = sorted(
-            (self._with_present_pod(each) for each in found if each.key in known),
-            key=lambda each: rank(each.status.phase),
-        )
+        found = sorted((self._with_present_pod(each) for each in found if each.key in known), key=rank)
         self.executor.post(*self._proposals([each for each in records if each.key in known]), *found)
         await self.executor.progress.until(lambda: self.executor.is_idle(*(record.key for record in records)))
 

@@ -25,7 +25,14 @@ from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
 from plimsoll.rebalancing.moves.outcomes import is_in_flight
-from plimsoll.rebalancing.moves.state import BundleState, EvictionMethod, MoveStage, MoveState, Surroundings
+from plimsoll.rebalancing.moves.state import (
+    BEFORE_LEAVING,
+    BundleState,
+    EvictionMethod,
+    MoveStage,
+    MoveState,
+    Surroundings,
+)
 from plimsoll.rebalancing.moves.transition import LATE, Begin, MoveTable, Step, Transition
 
 #: Number of runs whose moves are counted.
@@ -112,6 +119,10 @@ class MoveMachine:
         return frozenset(
             state.replacement.uid for state in self._open.values() if state.replacement is not None
         )
+
+    def moving(self) -> frozenset[PodUid]:
+        """Uids of the pods that open moves will take off their nodes, or have just asked to leave."""
+        return frozenset(state.pod_uid for state in self._open.values() if state.stage in BEFORE_LEAVING)
 
     def of_pod(self, pod: PodUid) -> list[MoveState]:
         """The open moves of a pod, by uid."""

@@ -135,6 +135,12 @@ def _await_replacement(step: Step, event: ProcessRestarted) -> None:
     outcomes.await_replacement(step)
 
 
-def rank(phase: Phase | None) -> int:
-    """Sort finished records first, so that their replacements are known; then those with targets."""
-    return 0 if phase in FINISHED else 1 if phase is Phase.EVICTED else 2
+def rank(event: ProcessRestarted) -> tuple[int, float]:
+    """Sort finished records first, so that their replacements are known; then those with targets.
+
+    Of these the last that was sent goes first: its replacement may be the fewest of the owner's pods, and if
+    it takes the one that suits it best, every earlier move still finds one.
+    """
+    phase, since = event.status.phase, event.since
+    order = 0 if phase in FINISHED else 1 if phase is Phase.EVICTED else 2
+    return order, 0.0 if since is None else -since.timestamp()

@@ -108,6 +108,10 @@ class Followed(Struct):
         requests_more_or_less = self.moved is not None and _resources(self.moved) != _resources(pod)
         return requests_more_or_less, number_of(self.instruction.spec.pod.name) != number_of(pod.name)
 
+    def distance(self, pod: Pod) -> int:
+        """How far a pod is from the target: 0 on it, 1 without a node, 2 on another one."""
+        return 1 if not pod.node_name else 0 if pod.node_name == self.instruction.spec.target_node else 2
+
     @property
     def waits_for_new(self) -> bool:
         """Whether the next created pod is credited to it."""
@@ -128,8 +132,8 @@ class ReplacementSightings(Struct):
     def follow(self, instruction: FollowReplacement) -> tuple[events.ReplacementEvent, ...]:
         """Follow the owner's pods that do not exist yet, or were created after ``instruction.since``.
 
-        Of the latter the oldest is credited: a younger one may be needed for a later eviction. Rollouts are
-        followed elsewhere, by their mark.
+        Of the latter, one on the target is credited first, and one on another node last: it may have the
+        target of another move. Of equal ones the oldest is. Rollouts are followed elsewhere, by their mark.
         """
         owner, surge = instruction.spec.owner, instruction.spec.surge
         if owner is None or (surge is not None and surge.replicas is None):
@@ -156,7 +160,11 @@ class ReplacementSightings(Struct):
             return ()
         oldest = min(
             made_since,
-            key=lambda pod: (followed.unlikeness(pod), str(pod.metadata.creation_timestamp)),
+            key=lambda pod: (
+                followed.unlikeness(pod),
+                followed.distance(pod),
+                str(pod.metadata.creation_timestamp),
+            ),
         )
         found = self._credit(followed, oldest)
         followed.is_early = followed.is_early or not followed.is_owner_of(oldest)

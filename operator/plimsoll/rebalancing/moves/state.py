@@ -49,6 +49,21 @@ IN_FLIGHT = frozenset(
 )
 
 
+#: Stages of a move, decided by a plan or a person, whose pod has not been seen to leave.
+BEFORE_LEAVING = frozenset(
+    {
+        MoveStage.WAITING,
+        MoveStage.OPENING,
+        MoveStage.CHECKING,
+        MoveStage.COMMITTING,
+        MoveStage.READY,
+        MoveStage.EVICTING,
+        MoveStage.SURGING,
+        MoveStage.REVERTING,
+    }
+)
+
+
 class TimerName(StrEnum):
     """The deadlines of a move."""
 
