@@ -365,7 +365,7 @@ class Replay:
             moves=moves,
             in_flight=under_way(moves),
             followed=frozenset(uid for uid, each in self._awaited.items() if not each.is_late),
-            moving=frozenset(),  # planned moves are made at once
+            moving=frozenset(),  # planned moves are made immediately
             memory=memory,
             recent=sum(1 for at, policy, _ in self._sent if policy == name and at > self._now - RATE_S),
             hourly=Counter(namespace for at, _, namespace in self._sent if at > self._now - HOUR_S),

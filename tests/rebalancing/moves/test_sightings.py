@@ -405,7 +405,7 @@ def test_the_oldest_sibling_made_since_is_credited(names: list[str]) -> None:
 
 
 def test_a_sibling_on_the_target_of_another_move_is_left_to_that() -> None:
-    """It is older than the one that waits, whose place nobody would hold then."""
+    """It is older than the one that waits, whose own target would be free for others then."""
     watch = Watch(
         a_sibling("web-7", "good", "Pending", creationTimestamp="2026-01-01T00:00:00Z"),
         a_sibling("web-8", creationTimestamp="2026-01-01T00:00:01Z"),
