@@ -19,6 +19,7 @@ HEAVY = {
     "apscheduler": "apscheduler.triggers.cron",
     "asyncio": "asyncio",
     "cel": "dra_cel.compiler",
+    "engine": "plimsoll.engine.scheduler",
     "jinja2": "jinja2",
     "kopf": "kopf",
     "kubernetes-asyncio's models": "kubernetes_asyncio.client.models.v1_pod",
@@ -35,7 +36,7 @@ HEAVY = {
 }
 
 #: What a command that answers from a cluster cannot do without.
-READS = {"asyncio", "numpy", "pydantic", "yaml", "apscheduler"}
+READS = {"asyncio", "engine", "numpy", "pydantic", "yaml", "apscheduler"}
 
 #: Each start, and the heavy packages that it may import.
 STARTS: dict[str, set[str]] = {
@@ -45,6 +46,7 @@ STARTS: dict[str, set[str]] = {
     "explain pod --no-such-flag": set(),
     "completion bash": set(),
     "explain pod web": READS,
+    "explain eviction web": READS - {"engine"},
     "run": READS | {"aiohttp", "moves", "prometheus", "structlog"},
 }
 
@@ -93,7 +95,7 @@ def test_a_start_imports_what_it_uses(start: str, roadstead_process: RunningClus
             "spec": {"containers": [container]},
         }
         roadstead_process.apply(pod)
-    if start in ("run", "explain pod web"):
+    if start in ("run", "explain pod web", "explain eviction web"):
         words += ["--kubeconfig", str(roadstead_process.kubeconfig), *(PORTS if start == "run" else ())]
 
     assert imported(*words) - STARTS[start] == set()

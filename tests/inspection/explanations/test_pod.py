@@ -10,10 +10,11 @@ from plimsoll.api.v1alpha1.rebalancing import RebalancingSpec
 from plimsoll.framework import PluginError
 from plimsoll.inspection.explanations.node import NodeExplanation, explain_node
 from plimsoll.inspection.explanations.placed_pod import PlacedExplanation
-from plimsoll.inspection.explanations.pod import PodExplanation, UnknownObjectError, explain_pod
+from plimsoll.inspection.explanations.pod import PodExplanation, explain_pod
 from plimsoll.inspection.explanations.waiting_pods import WaitsFor, _kind, _why
 from plimsoll.inspection.measured_usage import measured
 from plimsoll.inspection.state import ClusterState
+from plimsoll.inspection.unknown_objects import UnknownObjectError
 from plimsoll.ports.usage import UsageReading
 from plimsoll.snapshots.content import UsageContent
 from plimsoll.testing.builders import a_pod, the_info

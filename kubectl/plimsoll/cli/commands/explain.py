@@ -77,7 +77,7 @@ def explain_pod_group(options: Options, group: GroupName, *, from_: From = None)
     """
     from plimsoll.cli.views.explain_pod_group import pod_group_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations import pod_group as groups  # noqa: PLC0415 - likewise
-    from plimsoll.inspection.explanations.pod import UnknownObjectError  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.unknown_objects import UnknownObjectError  # noqa: PLC0415 - likewise
 
     where, name = _placed_name(options, "PodGroup", group, from_)
     state = state_from(options, from_)
@@ -119,8 +119,8 @@ def explain_eviction(options: Options, record: RecordName, *, from_: From = None
     """
     from plimsoll.cli.views.moved_pod import moved_view  # noqa: PLC0415 - each command loads what it needs
     from plimsoll.inspection.explanations.moved_pod import explain_move  # noqa: PLC0415 - likewise
-    from plimsoll.inspection.explanations.pod import UnknownObjectError  # noqa: PLC0415 - likewise
     from plimsoll.inspection.recorded_moves import records_of  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.unknown_objects import UnknownObjectError  # noqa: PLC0415 - likewise
     from plimsoll.snapshots.content import RECORDS  # noqa: PLC0415 - likewise
 
     where, name = _placed_name(options, "record", record, from_)
@@ -157,12 +157,13 @@ def _explain_known(
     from plimsoll.cli.views.explain_pod import pod_view  # noqa: PLC0415 - likewise
     from plimsoll.inspection.explanations import pod as pods  # noqa: PLC0415 - likewise
     from plimsoll.inspection.explanations.moved_pod import explain_gone_pod  # noqa: PLC0415 - likewise
+    from plimsoll.inspection.unknown_objects import UnknownObjectError  # noqa: PLC0415 - likewise
 
     state = state_from(options, from_)
     try:
         with progress("steps", "explaining"):
             answer = pods.explain_pod(state, *pod)
-    except pods.UnknownObjectError:
+    except UnknownObjectError:
         moved = explain_gone_pod(state.records, state.now, *pod)
         if moved is None:
             raise

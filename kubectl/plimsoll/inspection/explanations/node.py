@@ -6,8 +6,8 @@ from plimsoll.answers.answer import Answer, AnswerPart
 from plimsoll.answers.operator_memory import NodeMemory
 from plimsoll.framework import PluginError
 from plimsoll.inspection.explanations.node_pods import LeavingPod, leaving_pods
-from plimsoll.inspection.explanations.pod import UnknownObjectError
 from plimsoll.inspection.state import ClusterState
+from plimsoll.inspection.unknown_objects import UnknownObjectError
 from plimsoll.model.columns.cluster import ABSENT_RESOURCES
 from plimsoll.model.counted import counted
 from plimsoll.model.kinds.node import Node

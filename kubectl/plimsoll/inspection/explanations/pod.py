@@ -1,14 +1,11 @@
 """Explains a pod: why it is pending, or why it runs where it does."""
 
-from difflib import get_close_matches
-
 from pydantic import Field
 
 from plimsoll.answers.answer import Answer
 from plimsoll.answers.operator_memory import PodMemory
 from plimsoll.engine.scheduler import ProfileScheduler
 from plimsoll.framework import PodInfo
-from plimsoll.framework.errors import PlimsollError
 from plimsoll.inspection.explanations.moved_pod import replaced_sentence
 from plimsoll.inspection.explanations.past_moves import past_moves
 from plimsoll.inspection.explanations.pending_pod import PendingExplanation, explain_pending
@@ -17,6 +14,7 @@ from plimsoll.inspection.explanations.planned_room import planned_rooms
 from plimsoll.inspection.explanations.pod_group import GroupExplanation, explain_group, group_sentence
 from plimsoll.inspection.queue_shares import QueueExplanation, explain_queue, queue_sentences
 from plimsoll.inspection.state import ClusterState
+from plimsoll.inspection.unknown_objects import UnknownObjectError
 from plimsoll.model.counted import agreeing, counted
 from plimsoll.model.kinds.pod import DEFAULT_SCHEDULER
 from plimsoll.planning.moves import workload_of
@@ -31,23 +29,6 @@ MEMORY_UNKNOWN = (
 
 #: Maximum number of unreadable objects named.
 SHOWN = 3
-
-
-class UnknownObjectError(PlimsollError):
-    """The cluster has no such pod or node; the sentence lists similar names."""
-
-    def __init__(self, kind: str, name: str, known: list[str]) -> None:
-        super().__init__(kind, name)
-        self.kind, self.name = kind, name
-        namespace, _, short = name.rpartition("/")
-        names = {each.rpartition("/")[2]: each for each in known if each.rpartition("/")[0] == namespace}
-        elsewhere = sorted(each for each in known if each.rpartition("/")[2] == short)
-        self.similar = elsewhere[:3] or [names[each] for each in get_close_matches(short, names, 3, 0.6)]
-
-    def __str__(self) -> str:
-        """The sentence."""
-        meant = f"; did you mean {' or '.join(self.similar)}?" if self.similar else ""
-        return f'{self.kind} "{self.name}" not found{meant}'
 
 
 class PodExplanation(Answer):

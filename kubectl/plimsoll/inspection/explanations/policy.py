@@ -9,9 +9,9 @@ from plimsoll.api.v1alpha1.annotations import PAUSE_REASON, PAUSED_BY
 from plimsoll.api.v1alpha1.rebalancing import Mode
 from plimsoll.api.v1alpha1.scheduling_policy import SchedulingPolicy, SchedulingPolicyStatus
 from plimsoll.inspection.explanations.past_moves import age_text
-from plimsoll.inspection.explanations.pod import UnknownObjectError
 from plimsoll.inspection.plans.plans import policy_plans
 from plimsoll.inspection.state import ClusterState, JudgedPolicy
+from plimsoll.inspection.unknown_objects import UnknownObjectError
 from plimsoll.model.counted import counted
 
 #: What a policy does with the moves of its plan, by mode.
