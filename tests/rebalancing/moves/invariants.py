@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from plimsoll.api.v1alpha1.eviction_phases import FINISHED, Phase
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
 from plimsoll.model.names import BundleKey, RecordKey
 from plimsoll.rebalancing.moves.events import Event
 from plimsoll.rebalancing.moves.instructions import Instruction
@@ -100,13 +101,22 @@ def _hold(holds: bool, what: str, problem: str) -> None:
 
 
 def _recount(machine: MoveMachine) -> None:
-    """What is counted move by move is what a count of all open moves finds."""
+    """What is counted move by move is what a count of all moves finds."""
     states = list(machine.open.values())
     flying = Counter(each.workload for each in states if is_in_flight(each))
     begun = [each.move for each in states if each.move and each.stage is not MoveStage.PROPOSED]
     emptied = {move.source for move in begun if machine._around.empties(move)}
     _hold(machine.in_flight() == flying, "moves in flight", f"{machine.in_flight()}, counted {flying}")
     _hold(machine.emptied() == emptied, "nodes", f"{set(machine.emptied())} are emptied, counted {emptied}")
+    for policy in {each.policy for each in machine.moves.values()} | machine._replaced.keys():
+        replaced = {}
+        for state in machine.moves.values():
+            if state.policy == policy:
+                replaced[Holder(HolderKind.REPLACEMENT, state.key).uid] = state.pod_uid
+                if state.replacement is not None:
+                    replaced[state.replacement.uid] = state.pod_uid
+        found = machine.replaced(policy)
+        _hold(found == replaced, policy, f"{found} take places, counted {replaced}")
 
 
 def checked(machine: MoveMachine) -> MoveMachine:

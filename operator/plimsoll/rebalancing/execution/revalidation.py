@@ -25,7 +25,7 @@ from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.gang_members import GangMembers, GangUnits
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.pod_info import Holder, HolderKind, PodInfo
-from plimsoll.model.names import RecordKey
+from plimsoll.model.names import PolicyName, RecordKey
 from plimsoll.planning.history import MoveHistory
 from plimsoll.planning.limits import NO_CEILING, LimitLevel, Limits, Tally, Workload
 from plimsoll.planning.moves import Move, PlanningContext, RebalancingConfig, workload_of
@@ -174,7 +174,7 @@ class MoveRevalidator:
                     memory = self._memories.get(order.run)
                     memory = memory or memory_of(self.keeper.known.values(), self.clock.now())
                     around = self.context.of(policy, memory, move, deployments)
-                    around = replace(around, replaced=self._replaced(policy))
+                    around = replace(around, replaced=self.context.machine.replaced(PolicyName(policy)))
                     own = self._own(order.key)
                     # Terminating pods still take their room: a replacement that needs it would not find it.
                     if len(cluster.pods) < MANY_PODS:
@@ -210,16 +210,6 @@ class MoveRevalidator:
         bundle = moves[key].bundle if key in moves else ""
         waiting = (each for each in moves.values() if each.bundle == bundle and each.stage in NOT_ANNOUNCED)
         return frozenset(Holder(HolderKind.REPLACEMENT, each.key).uid for each in waiting)
-
-    def _replaced(self, policy: str) -> dict[str, str]:
-        """Uids of the pods that a policy moves or has moved, by the uids of what takes their places."""
-        found: dict[str, str] = {}
-        for each in self.context.machine.moves.values():
-            if each.policy == policy:
-                found[Holder(HolderKind.REPLACEMENT, each.key).uid] = each.pod_uid
-                if each.replacement is not None:
-                    found[each.replacement.uid] = each.pod_uid
-        return found
 
     def _claims(self, without: Container[str]) -> dict[str, dict[str, PodInfo]]:
         """Pods by uid that hold reservations, by node name."""

@@ -20,7 +20,8 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from plimsoll.model.names import BundleKey, PodUid, RecordKey
+from plimsoll.model.kinds.pod_info import Holder, HolderKind
+from plimsoll.model.names import BundleKey, PodUid, PolicyName, RecordKey
 from plimsoll.ports.writes import WriteOutcome
 from plimsoll.rebalancing.moves import bundles, events, eviction, preparation
 from plimsoll.rebalancing.moves.instructions import Instruction
@@ -83,6 +84,8 @@ class MoveMachine:
         self._flying: Counter[str] = Counter()  #: open moves that wait for their replacement, by workload key
         #: open moves, proposals apart, that empty their node, by node
         self._emptying: Counter[str] = Counter()
+        #: by policy: pods that it moves or has moved, by the uids of what takes their places
+        self._replaced: defaultdict[PolicyName, dict[str, PodUid]] = defaultdict(dict)
         self._next: dict[RecordKey, MoveState] = {}  #: open moves that are opened or checked, by key
         self._unrecorded: set[RecordKey] = set()  #: keys of open moves whose records were deleted
         self._bundles: dict[BundleKey, BundleState] = {}
@@ -119,6 +122,10 @@ class MoveMachine:
         return frozenset(
             state.replacement.uid for state in self._open.values() if state.replacement is not None
         )
+
+    def replaced(self, policy: PolicyName) -> dict[str, PodUid]:
+        """Uids of the pods that a policy moves or has moved, by the uids of what takes their places."""
+        return dict(self._replaced.get(policy, {}))
 
     def moving(self) -> frozenset[PodUid]:
         """Uids of the pods that open moves will take off their nodes, or have just asked to leave."""
@@ -242,9 +249,11 @@ class MoveMachine:
         """Store a move's state; drop a move that has ended and has no record."""
         key = state.key
         has_ended = state.stage is MoveStage.CLOSED
+        self._replace(self._moves.get(key), state)
         self._count(self._open.get(key), None if has_ended else state)
         if has_ended and (key in self._unrecorded or not state.recorded):
             self._unrecorded.discard(key)
+            self._replace(state, None)
             self._moves.pop(key, None)
             self._stories.pop(key, None)
         else:
@@ -257,6 +266,22 @@ class MoveMachine:
         else:
             self._open[key] = state
             self._of_pod[state.pod_uid].add(key)
+
+    def _replace(self, before: MoveState | None, after: MoveState | None) -> None:
+        """Note what takes the place of a move's pod; nothing does any more for one that is dropped."""
+        for state in (before, after):
+            if state is None:
+                continue
+            found = self._replaced[state.policy]
+            holders = [Holder(HolderKind.REPLACEMENT, state.key).uid]
+            holders += [] if state.replacement is None else [state.replacement.uid]
+            for uid in holders:
+                if state is after:
+                    found[uid] = state.pod_uid
+                else:
+                    found.pop(uid, None)
+            if not found:
+                del self._replaced[state.policy]
 
     def _count(self, before: MoveState | None, after: MoveState | None) -> None:
         """Count an open move that has changed: counts are read at each event, of however many moves."""
