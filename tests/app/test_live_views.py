@@ -142,6 +142,23 @@ def test_a_stream_receives_what_changed() -> None:
     assert (view.nodes, view.gone, view.pod_count) == ((), ("a",), 1)
 
 
+def test_what_people_read_first_needs_no_nodes() -> None:
+    """All but the nodes; they follow, also after the last one is gone."""
+    cache = a_cache("a", "b")
+    views = some_views(cache)
+
+    first, seen = views.since(None)
+    whole, _ = views.since(seen)
+    cache.cluster.remove_node("a")
+    cache.cluster.remove_node("b")
+    empty, _ = views.since({})
+
+    assert (first.node_count, first.nodes, first.gone, first.is_whole) == (2, (), (), False)
+    assert first.policies == whole.policies
+    assert ([each.node for each in whole.nodes], whole.is_whole) == (["a", "b"], True)
+    assert (empty.node_count, empty.nodes, empty.is_whole) == (0, (), True)
+
+
 def test_a_policy_without_spec_and_status_is_shown() -> None:
     """One that was just created, or that only places pods."""
     found = live_views._policy({"metadata": {"name": "new"}, "spec": {"rebalancing": {}}}, ())
@@ -266,11 +283,12 @@ async def test_streams_are_few_end_by_themselves_and_need_the_right(monkeypatch:
             assert third.status == 200
 
     told = [orjson.loads(each.partition("data: ")[2]) for each in events]
-    assert [(len(each["nodes"]), each["isWhole"]) for each in told] == [(1, True), (0, False), (0, False)]
+    seen = [(each["nodeCount"], len(each["nodes"]), each["isWhole"]) for each in told]
+    assert seen == [(1, 0, False), (1, 1, True), (1, 0, False)]
 
 
 async def test_the_next_stream_goes_on_where_the_last_one_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, from the event that ended it; from any other, and later, all nodes are sent."""
+    """Once, from the event that ended it; from any other, and later, all nodes are sent, after the rest."""
     monkeypatch.setattr(live_page, "PERIOD_S", 0.01)
     cache, clock = a_cache("a", "b"), FakeClock()
     views = some_views(cache)
@@ -289,16 +307,17 @@ async def test_the_next_stream_goes_on_where_the_last_one_ended(monkeypatch: pyt
             ids = [each.partition("\n")[0].removeprefix("id: ") for each in events]
             return ids, [(len(each["nodes"]), each["isWhole"], each["gone"]) for each in told]
 
+        whole: list[Any] = [(0, False, []), (1, True, [])]
         ids, _ = await stream("")
         cache.cluster.remove_node("a")
-        assert (await stream(ids[0]))[1][0] == (1, True, [])  # it did not receive the last event
+        assert (await stream(ids[0]))[1][:2] == whole  # it did not receive the last event
         (*_, last), told = await stream(ids[-1])
         assert told[0] == (0, False, ["a"])
-        assert (await stream(ids[-1]))[1][0] == (1, True, [])  # a second time
+        assert (await stream(ids[-1]))[1][:2] == whole  # a second time
         monkeypatch.setattr(live_page, "KEPT_S", 0.0)
         (*_, lost), told = await stream(last)
         assert told[0] == (0, False, [])
-        assert (await stream(lost))[1][0] == (1, True, [])
+        assert (await stream(lost))[1][:2] == whole
 
 
 async def test_nothing_is_looked_at_unless_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:

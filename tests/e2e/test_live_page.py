@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from axe_core_python.selenium import Axe
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -46,12 +46,12 @@ def seen(driver: Chrome, selector: str, text: str) -> None:
 
 
 def pressed(driver: Chrome, selector: str) -> None:
-    """Click on an element; an update of the page may replace it before the click arrives."""
+    """Click on an element as soon as it is there; an update of the page may replace it before."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             driver.find_element(By.CSS_SELECTOR, selector).click()
-        except StaleElementReferenceException:
+        except (NoSuchElementException, StaleElementReferenceException):
             if time.monotonic() > deadline:
                 raise
         else:
@@ -95,6 +95,7 @@ async def test_people_see_the_operator_and_strangers_nothing(
 
             driver.find_element(By.ID, "token").send_keys(cluster.token, Keys.ENTER)
             seen(driver, "#status", "1 node · 1 pod placed")
+            seen(driver, "#zones", node)
             tile = driver.find_element(By.CSS_SELECTOR, ".tile")
             assert tile.get_attribute("title") == f"{node}: cpu 50 %, memory 0 %, 1 pod"
             seen(driver, "#waiting", f"{scene.name}/big unschedulable")

@@ -309,7 +309,7 @@ def test_what_is_empty_says_the_next_step(driver: Chrome) -> None:
     empty = dict.fromkeys(
         ("policies", "maintenances", "moves", "records", "queue", "nodes", "slots", "changes"), ()
     )
-    bare = USUAL.model_copy(update={**empty, "reasons": {}})
+    bare = USUAL.model_copy(update={**empty, "node_count": 0, "reasons": {}})
     with serving(bare) as (address, _):
         shown(driver, address)
 
@@ -418,6 +418,17 @@ def test_a_new_stream_goes_on_from_the_last_event(driver: Chrome) -> None:
 
         assert len(driver.find_elements(By.CSS_SELECTOR, ".tile")) == 5
         assert rows(driver, "rows")[0][-1].startswith(words)
+
+
+def test_before_its_nodes_a_page_shows_the_rest(driver: Chrome) -> None:
+    """Thousands of nodes take longer than the first line and the policies."""
+    early = USUAL.model_copy(update={"is_whole": False, "nodes": ()})
+    with serving(early) as (address, _):
+        shown(driver, address)
+
+        assert f"{USUAL.node_count} nodes" in driver.find_element(By.ID, "status").text
+        assert len(rows(driver, "rows")) == len(USUAL.policies)
+        assert driver.find_element(By.ID, "zones").text == ""
 
 
 def test_a_phone_shows_only_what_there_is(driver: Chrome) -> None:

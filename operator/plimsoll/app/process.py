@@ -173,10 +173,10 @@ class OperatorProcess:
 
         views = self._operator.live_views
 
-        async def view(seen: "Mapping[str, NodeRow]") -> "tuple[LiveView, dict[str, NodeRow]]":
+        async def view(seen: "Mapping[str, NodeRow] | None") -> "tuple[LiveView, dict[str, NodeRow]]":
             return views.since(seen)
 
-        async def look(seen: "Mapping[str, NodeRow]") -> "tuple[LiveView, dict[str, NodeRow]]":
+        async def look(seen: "Mapping[str, NodeRow] | None") -> "tuple[LiveView, dict[str, NodeRow]]":
             return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(view(seen), here))
 
         return LivePage(gate, look)

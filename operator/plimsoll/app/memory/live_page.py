@@ -31,8 +31,8 @@ from plimsoll.version import __version__
 
 PAGE, STREAM = "/ui", "/explain/live"
 
-#: The page's body, and the same where a proxy signs in: the page then asks for no token.
-BODY, PROXIED = '<body class="live">', '<body class="live" data-proxied>'
+#: The page's first tag, and the same where a proxy signs in: the page then asks for no token.
+ROOT, PROXIED = '<html lang="en">', '<html lang="en" data-proxied>'
 
 #: Seconds between two views, and maximum seconds of a stream; the endpoints cut connections later.
 PERIOD_S, STREAM_S = 2.0, 12.0
@@ -60,10 +60,11 @@ HEADERS = {
 @cache
 def live_page() -> tuple[str, str]:
     """The page of a running operator, and its policy header; the page requests only its own server."""
-    page, style, script = (_own(f"live.{kind}") for kind in ("html", "css", "js"))
-    filled = {"style": asset(STYLE) + style, "script": script + asset(TILES), "version": __version__}
-    policy = content_policy(filled["style"], filled["script"])
-    text = re.sub(r"@(style|script|version)@", lambda found: filled[found[1]], page)
+    page, style, early, script = map(_own, ("live.html", "live.css", "early.js", "live.js"))
+    filled = {"style": asset(STYLE) + style, "early": early, "script": script + asset(TILES)}
+    policy = content_policy(filled["style"], filled["early"], filled["script"])
+    filled["version"] = __version__
+    text = re.sub(r"@(style|early|script|version)@", lambda found: filled[found[1]], page)
     return text, f"{policy}; connect-src 'self'; frame-ancestors 'none'"
 
 
@@ -76,13 +77,14 @@ class LivePage:
     """Handles requests for the page and its stream, in the thread of the endpoints.
 
     Attributes:
-        look: Returns the current view, given the nodes seen earlier; awaits the main loop.
+        look: Returns the current view, given the nodes seen earlier, or None for a view without nodes; awaits
+            the main loop.
     """
 
     paths: ClassVar = frozenset((PAGE, STREAM))
 
     gate: CallerGate
-    look: Callable[[Mapping[str, NodeRow]], Awaitable[tuple[LiveView, dict[str, NodeRow]]]]
+    look: Callable[[Mapping[str, NodeRow] | None], Awaitable[tuple[LiveView, dict[str, NodeRow]]]]
     _open: int = field(default=0, init=False)
     _ended: dict[str, Mapping[str, NodeRow]] = field(default_factory=dict, init=False)  # by last event
 
@@ -94,7 +96,7 @@ class LivePage:
         content, policy = live_page()
         if request.headers.get("Authorization", "")[:7].lower() == "bearer ":
             # Only what the page asks for next is judged: a forged token here hides the sign-in, no more.
-            content = content.replace(BODY, PROXIED, 1)
+            content = content.replace(ROOT, PROXIED, 1)
         headers = {**HEADERS, "Content-Security-Policy": policy}
         return web.Response(text=content, content_type="text/html", headers=headers)
 
@@ -109,28 +111,35 @@ class LivePage:
         self._open += 1
         try:
             await response.prepare(request)
-            await self._send(response, self._ended.pop(request.headers.get(LAST, ""), {}))
+            await self._send(response, self._ended.pop(request.headers.get(LAST, ""), None))
         finally:
             self._open -= 1
         return response
 
-    async def _send(self, response: web.StreamResponse, seen: Mapping[str, NodeRow]) -> None:
-        """Send views until the stream ends; the caller has ``seen`` these nodes."""
+    async def _send(self, response: web.StreamResponse, seen: Mapping[str, NodeRow] | None) -> None:
+        """Send views until the stream ends; the caller has ``seen`` these nodes.
+
+        To one that has seen none, what people read first is sent before thousands of nodes.
+        """
         stream, last = secrets.token_hex(8), ""
         ends = self.gate.clock.monotonic() + STREAM_S
         for number in count():
             try:
                 async with asyncio.timeout(ANSWER_S):
-                    view, seen = await self.look(seen)
+                    view, rows = await self.look(seen)
             except TimeoutError:
                 await response.write(b"event: busy\ndata: {}\n\n")
             else:
                 last = f"{stream}-{number}"
                 content = view.model_dump_json(by_alias=True).encode()
                 await response.write(b"id: " + last.encode() + b"\ndata: " + content + b"\n\n")
+                if seen is None:
+                    seen = {}
+                    continue
+                seen = rows
             if self.gate.clock.monotonic() + PERIOD_S >= ends:
                 break
             await asyncio.sleep(PERIOD_S)
         if last:
-            self._ended[last] = seen
+            self._ended[last] = seen or {}
             asyncio.get_running_loop().call_later(KEPT_S, self._ended.pop, last, None)

@@ -92,9 +92,13 @@ class LiveViews:
     rules: Callable[[], Iterable[GroupRules]]
     _racks: dict[tuple[str, int, int, int], list[DomainUse]] = field(default_factory=dict, init=False)
 
-    def since(self, seen: Mapping[str, NodeRow]) -> tuple[LiveView, dict[str, NodeRow]]:
-        """The current view, with the nodes that differ from ``seen``; and the rows of all nodes."""
-        rows = self._rows()
+    def since(self, seen: Mapping[str, NodeRow] | None) -> tuple[LiveView, dict[str, NodeRow]]:
+        """The current view, with the nodes that differ from ``seen``; and the rows of all nodes.
+
+        None asks for a view without nodes, which takes as long in a large cluster as in a small one.
+        """
+        is_whole = seen is not None and not seen
+        seen, rows = ({}, {}) if seen is None else (seen, self._rows())
         cluster = self.cache.cluster
         moves, ended = self._records()
         label = label_of_groups(cluster, self.rules())
@@ -103,9 +107,9 @@ class LiveViews:
         view = LiveView(
             standing=self.standing(),
             time=_stamp(datetime.fromtimestamp(self.clock.now(), UTC)),
-            node_count=len(rows),
+            node_count=len(cluster),
             pod_count=len(cluster.pods),
-            is_whole=not seen,
+            is_whole=is_whole,
             nodes=tuple(
                 LiveNode(
                     node=name,

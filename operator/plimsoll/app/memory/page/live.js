@@ -3,8 +3,6 @@ const byId = (id) => document.getElementById(id);
 const status = byId("status");
 const dialog = document.querySelector("dialog");
 const nodes = new Map();
-const proxied = "proxied" in document.body.dataset; // a proxy adds the token to each request
-let token = proxied ? "" : sessionStorage.getItem("token") || "";
 let current = 0; // which stream is the latest; older ones end
 let last = ""; // the event that was shown last: the next stream goes on from it
 
@@ -354,7 +352,7 @@ function show(view) {
   isLarge = view.nodeCount > UNFOLDED;
   view.nodes.forEach(draw);
   if (view.nodes.length || gone.length) zones();
-  if (!nodes.size) byId("zones").replaceChildren(element("p", "The cluster has no node.", "quiet"));
+  if (!view.nodeCount) byId("zones").replaceChildren(element("p", "The cluster has no node.", "quiet"));
   standby(view.standing);
   const waiting = Object.values(view.depths).reduce((sum, count) => sum + count, 0);
   health(view, waiting);
@@ -383,11 +381,11 @@ byId("filter").addEventListener("input", () => {
 });
 byId("filter").value = new URLSearchParams(location.search).get("filter") || "";
 
-const headers = () => (token ? { Authorization: `Bearer ${token}` } : {});
-
 // A stream ends after some seconds and is asked for again: so the page outlives a fail-over.
 async function listen(mine) {
-  const answer = await fetch("/explain/live", { headers: { ...headers(), "Last-Event-ID": last }, cache: "no-store" });
+  const asking = early || ask(last);
+  early = null;
+  const answer = await asking;
   if (proxied && answer.status === 401) throw new Error(`${(await answer.text()).trim()}; reload the page to sign in again`);
   if (!proxied && (answer.status === 401 || answer.status === 403)) {
     token = "";
