@@ -110,7 +110,7 @@ class Believed:
 
 
 def check_in_time(server: Server, believed: Believed, asked: list[tuple[float, float]]) -> None:
-    """Compare when all were reviewed with when that was due, and what stands for long with what is believed."""
+    """Compare when all were reviewed with when that was due, and lasting answers with what is believed."""
     slack_s = 4 * server.takes_s  # two reviews of two steps each
     for since, until in asked:
         is_early = server.clock.time <= until + slack_s
