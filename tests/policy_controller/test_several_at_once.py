@@ -86,29 +86,28 @@ async def played(drawn: list[tuple[str, str, float, float]]) -> None:
             await scene.clock.sleep(scene.statuses.takes_s)
 
     scene.extenders.retain = slow  # type: ignore[method-assign] # a server that answers late
-    tasks, last = [], dict[str, dict[str, Any] | None]()
+    tasks, last = [], dict[str, dict[str, Any]]()
     for number, (name, how, takes_s, pause_s) in enumerate(drawn):
         scene.statuses.takes_s = takes_s
         known = last.get(name)
         if how in NOTES:
-            for each in (scene, other):
-                each.policies.degrade("Bad", how)
+            for one in (scene, other):
+                one.policies.degrade("Bad", how)
             tasks.append(asyncio.ensure_future(scene.policies.refresh()))
         elif how == "removed":
-            last[name] = None
+            last.pop(name, None)
             tasks.append(asyncio.ensure_future(scene.policies.remove(name)))
         else:
-            last[name] = document(name, how, number)
+            last[name] = made = document(name, how, number)
             if known is not None and how != "made again":
-                last[name]["metadata"]["uid"] = known["metadata"]["uid"]
+                made["metadata"]["uid"] = known["metadata"]["uid"]
             tasks.append(asyncio.ensure_future(scene.policies.set(last[name])))
         await scene.clock.advance(pause_s)
     await scene.clock.advance(100)
     await asyncio.gather(*tasks)
     for each in last.values():
-        if each is not None:
-            await other.policies.set(each)
-    if any(last.values()):
+        await other.policies.set(each)
+    if last:
         assert in_effect(scene) == in_effect(other)
     else:
         assert (scene.served, scene.rebalancing.names) == ({}, [])
