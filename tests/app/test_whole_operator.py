@@ -16,7 +16,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from misbehaving.stage import Stage, played
-from plimsoll.access.rights import EVICT, Access
+from plimsoll.access.rights import BIND, EVICT, Access
+from plimsoll.api.v1alpha1.annotations import OPERATOR
 from plimsoll.app import process
 from plimsoll.app.optional_kinds import device_watches
 from plimsoll.app.optional_kinds.unwatched import ASK_S, RETRY_S, Unwatched
@@ -217,6 +218,22 @@ def test_a_right_in_the_namespaces_of_a_policy_is_enough() -> None:
 
     rights = {each.subject: each.level for each in found if each.area is Area.RIGHTS}
     assert rights == {"policy bank": Level.ERROR, "policy shop": Level.OK}
+
+
+@pytest.mark.parametrize("operator", ["", "green"])
+def test_policies_of_other_operators_need_no_rights_of_this_one(operator: str) -> None:
+    nothing: Any = None
+    access: Any = SimpleNamespace(allows=lambda right, _: right != BIND)
+    orphans: Any = SimpleNamespace(pending=(), seen=())
+    start = StartCheck(nothing, access, a_cluster(), orphans, nothing, nothing, FakeClock(), operator)
+    names = ("", "green", "blue")
+    policies = [policy(f"of-{name}", scheduling={"schedulerName": f"s-{name}x"}) for name in names]
+    for name, each in zip(names, policies, strict=True):
+        each["metadata"]["labels"] = {OPERATOR: name}
+
+    found = list(start._of_policies(policies))
+
+    assert [each.subject for each in found if each.area is Area.RIGHTS] == [f"policy of-{operator}"]
 
 
 @pytest.mark.parametrize("is_known", [True, False])

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -205,3 +206,30 @@ async def test_connections_of_extenders_that_are_gone_are_closed(extenders: HTTP
 
         assert set(extenders._sessions) == {two}
         assert (await extenders.post(one, "filter", b"{}")).content is not None
+
+
+async def test_of_two_changes_at_once_the_first_closes_nothing_that_was_opened_since(
+    extenders: HTTPExtenders,
+) -> None:
+    """It waits for a server that is slow to end a connection."""
+    gate, closed = asyncio.Event(), list[str]()
+
+    def a_session(name: str) -> Any:
+        async def close() -> None:
+            closed.append(name)
+            await gate.wait()
+
+        return SimpleNamespace(close=close)
+
+    one, two = an_endpoint(1, "/1"), an_endpoint(1, "/2")
+    extenders._sessions |= {one: a_session("one"), two: a_session("two")}
+    first = asyncio.create_task(extenders.retain([]))
+    await asyncio.sleep(0)
+    extenders._sessions[two] = opened = a_session("two again")
+    second = asyncio.create_task(extenders.retain([two]))
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(first, second)
+
+    assert extenders._sessions == {two: opened}
+    assert closed == ["one", "two"]

@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from inspection.contents import Document, a_node_document, a_pod_document, a_policy_document, content_of
 from plimsoll.inspection.explanations.pod import explain_pod
 from plimsoll.inspection.explanations.pod_group import explain_pod_group
-from plimsoll.inspection.queue_shares import queue_shares
+from plimsoll.inspection.queue_shares import QueueShare, queue_shares
 from plimsoll.inspection.state import ClusterState
 from plimsoll.toolkit.scheduling.fair_shares import QueueAccount
 
@@ -120,3 +122,113 @@ def test_an_answer_counts_what_other_queues_wait_for(waits: bool, victims: int) 
     assert found is not None
     assert found.preemption is not None
     assert len(found.preemption.victims) == victims
+
+
+# -- any queues --------------------------------------------------------------------------------------
+
+#: The queues of QUEUES and the one of all other pods, each with those above it, from the root.
+PATHS = {
+    "team": ("team",),
+    "notes": ("team", "notes"),
+    "train": ("team", "train"),
+    "web": ("web",),
+    "default": ("default",),
+}
+WEIGHTS = {"team": 3}
+
+pods = st.lists(
+    st.tuples(
+        st.sampled_from(("team", "notes", "train", "web", "", "unlisted")),
+        st.sampled_from(("a", "b", "", "", "gated")),
+        st.integers(1, 3),
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+@settings(max_examples=25)
+@given(pods)
+def test_queues_have_what_a_list_of_their_pods_says(drawn: list[tuple[str, str, int]]) -> None:
+    """Sums, who is served first, and the sentences, each counted again pod by pod."""
+    documents = []
+    for at, (queue, place, cpu) in enumerate(drawn):
+        document = in_queue(f"p{at}", queue, place.removesuffix("gated"), cpu=str(cpu))
+        if place == "gated":
+            document["spec"]["schedulingGates"] = [{"name": "example.com/wait"}]
+        documents.append(document)
+    rows = [(queue if queue in PATHS else "default", place, 1000 * cpu) for queue, place, cpu in drawn]
+
+    def amount(name: str, *places: str) -> int:
+        return sum(cpu for queue, place, cpu in rows if name in PATHS[queue] and place in places)
+
+    state = state_of(*documents, queues=QUEUES)
+    answer = queue_shares(state)
+    found = {each.queue: each for each in answer.queues}
+
+    assert list(found) == sorted(PATHS, key=PATHS.__getitem__)
+    for name, each in found.items():
+        own = [place for queue, place, _ in rows if queue == name]
+        placed = sum(place in {"a", "b"} for place in own)
+        assert (each.pods, each.pending, each.parent) == (
+            placed,
+            len(own) - placed,
+            "".join(PATHS[name][-2:-1]),
+        )
+        assert each.used.get("cpu", 0) == amount(name, "a", "b")
+        assert each.waiting.get("cpu", 0) == amount(name, "")
+        above = amount(name, "a", "b") - each.deserved.get("cpu", 0)
+        assert each.borrowed == ({"cpu": above} if above > 0 else {})
+        assert each.standing == round(amount(name, "a", "b") / 8000 / WEIGHTS.get(name, 1), 6)
+
+    waiting = [each for each in found.values() if each.waiting and each.pending]
+    said = f"5 queues, {len(waiting)} with pending pods; "
+    most = max((each.borrowed.get("cpu", 0) for each in found.values()), default=0)
+    assert answer.summary.startswith(said)
+    if not most:
+        assert answer.summary == f"{said}none has more cpu than it deserves"
+    else:
+        lenders = [each.queue for each in found.values() if each.borrowed.get("cpu") == most]
+        assert answer.summary in [f"{said}{each} borrows most cpu: {cores(most)}" for each in lenders]
+
+    for at, (name, place, _) in enumerate(rows):
+        if place == "":
+            told = explain_pod(state, "shop", f"p{at}")
+            first = before(name, found)
+            assert told.queue is not None
+            assert told.queue.served_before == first
+            sentences = [sentence(name, found[name])]
+            if first:
+                more = f" and {len(first) - 3} more queue{'s' if len(first) > 4 else ''}" if first[3:] else ""
+                verb = "goes" if len(first) == 1 else "go"
+                sentences += [
+                    f"{', '.join(first[:3])}{more} {verb} first: less of the cluster for the weight"
+                ]
+            assert told.summary[-len(sentences) :] == sentences
+
+
+def before(name: str, found: dict[str, QueueShare]) -> list[str]:
+    """The queues that are served before one: at its own level, unless some are before that above it."""
+    for each in PATHS[name]:
+        rivals = [other for other in found.values() if other.parent == found[each].parent and other.waiting]
+        lower = sorted(
+            (other.standing, other.queue) for other in rivals if other.standing < found[each].standing
+        )
+        if lower:
+            return [queue for _, queue in lower]
+    return []
+
+
+def sentence(name: str, share: QueueShare) -> str:
+    """What a pod's queue has of cpu."""
+    said = f"cpu: has {cores(share.used.get('cpu', 0))}, deserves {cores(share.deserved.get('cpu', 0))}"
+    for each, amounts in (("is guaranteed", share.guaranteed), ("may have", share.capability)):
+        said += f", {each} {cores(amounts['cpu'])}" if amounts else ""
+    if share.borrowed:
+        said += f", borrows {cores(share.borrowed['cpu'])}, which others may take back"
+    return f"its queue {' in '.join(reversed(PATHS[name]))} ({said})"
+
+
+def cores(milli: int) -> str:
+    """An amount of cpu."""
+    return f"{milli}m" if milli % 1000 else f"{milli // 1000}"

@@ -12,6 +12,7 @@ import pytest
 
 import distributions
 from distributions import package_of
+from mutants.__main__ import nearest
 from mutants.equivalents import PLACE, Equivalent, Equivalents
 from mutants.functions import Functions
 from mutants.hunt import Outcome, Verdict
@@ -287,6 +288,32 @@ def mutant(line: int = 2, package: str = "cluster") -> Mutant:
     return Mutant(path, line, line, "boundary", f"return a < {line}", f"return (a <= {line})", 0, 0, "")
 
 
+def test_the_tests_of_a_mutant_are_those_nearest_by_imports_and_then_those_of_its_package() -> None:
+    """Dear tests of other packages are none, nor are those that neither import it nor lie in its folder."""
+    importers = {
+        "client/plimsoll/cluster/book.py": {
+            "tests/cluster/test_a.py",
+            "tests/load/test_book.py",
+            "client/plimsoll/cluster/cache.py",
+        },
+        "client/plimsoll/cluster/cache.py": {
+            "tests/load/test_b.py",
+            "tests/cluster/test_cache.py",
+            "tests/soak/test_long.py",
+        },
+    }
+    tests = {each for all_ in importers.values() for each in all_ if each.startswith("tests/")}
+    tests |= {"tests/cluster/test_other.py", "tests/api/test_apart.py"}
+
+    assert nearest(tests, mutant(), importers) == [
+        "tests/load/test_book.py",
+        "tests/cluster/test_a.py",
+        "tests/cluster/test_cache.py",
+        "tests/load/test_b.py",
+        "tests/cluster/test_other.py",
+    ]
+
+
 def test_results_are_by_package_the_worst_first_without_those_that_are_equivalent(tmp_path: Path) -> None:
     wanted = [mutant(2), mutant(3), *(mutant(line, "load") for line in (4, 5, 6, 7))]
     results = Results(tmp_path / "results.json", Equivalents({wanted[4].key: "the same"}), list[str]().append)
@@ -374,7 +401,7 @@ def tell(end):
 errors = os.dup(2)
 def progress(line):
     os.write(errors, line.encode() + b"\\n")
-hunt = Hunt(Reach(root, root / "reach"), wanted, Limits(0, 2, 6), 2, tell, progress)
+hunt = Hunt(Reach(root, root / "reach"), wanted, Limits(0, 2, 6, 60), 2, tell, progress)
 pytest.main(["-q", "-s", "-W", "ignore", "-p", "hypothesis_suite", str(root / "tests")], plugins=[hunt])
 """
 

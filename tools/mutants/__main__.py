@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ def main() -> int:
     add("--faults", type=Path, help="draw nothing; try the faults of this list, as the planter keeps them")
     add("--wide-s", type=float, default=15.0, help="the same for the rest that reach the line of a survivor")
     add("--files", type=int, default=0, help="so many test files at most, the nearest; 0: all")
+    add("--reach-s", type=float, default=600.0, help="the same for measuring test files, the nearest first")
     add("--floor", type=float, default=0.0, help="fail when fewer percent are caught")
     add("--jobs", type=int, default=os.cpu_count() or 1)
     add("--results", type=Path, default=FOLDER / "results.json", help="what is there is not tried again")
@@ -88,7 +90,7 @@ def main() -> int:
         hunt = Hunt(
             Reach(ROOT, FOLDER / "reach"),
             waiting,
-            Limits(given.line_s, given.module_s, given.wide_s),
+            Limits(given.line_s, given.module_s, given.wide_s, given.reach_s),
             given.jobs,
             lambda verdict: results.tell(typed(verdict)),
             lambda text: os.write(errors, f"{text}\n".encode()),
@@ -111,22 +113,36 @@ def typed(verdict: Verdict) -> Verdict:
 
 
 def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:
-    """The test files of the mutants' packages and those that import their modules, nearest first."""
+    """The test files of the mutants' packages and those that import their modules.
+
+    First the nearest one of each module, then the second of each: wherever that ends, each has its nearest.
+    """
     files = [each for each in _git("ls-files", "-co", "--exclude-standard") if (ROOT / each).exists()]
     modules = [each for each in files if each.endswith(".py")]
-    paths = {each.path for each in wanted}
-    homes = tuple({each.homes[1] for each in wanted})
-    steps = distances(importers_of(modules, ROOT), paths)
+    importers = importers_of(modules, ROOT)
     tests = [
         each
         for each in modules
         if is_test(each) and each.startswith("tests/") and not each.startswith(ELSEWHERE)
     ]
-    found = sorted(
-        (each for each in tests if each.startswith(homes) or (each in steps and not each.startswith(DEAR))),
-        key=lambda each: (steps.get(each, len(steps)), not each.startswith(homes), each),
-    )
-    return found[: most or None]
+    one_each = {each.path: each for each in wanted}
+    turns = zip_longest(*(nearest(tests, each, importers) for each in one_each.values()), fillvalue="")
+    found = dict.fromkeys(each for turn in turns for each in turn if each)
+    return [*found][: most or None]
+
+
+def nearest(tests: Iterable[str], mutant: Mutant, importers: Mapping[str, Iterable[str]]) -> list[str]:
+    """The test files of a mutant's package and those that import its module, nearest first."""
+    steps = distances(importers, [mutant.path])
+    within, home = mutant.homes
+    stem = Path(mutant.path).stem
+
+    def order(test: str) -> tuple[object, ...]:
+        far = steps.get(test, len(steps))
+        return far, stem not in test, not test.startswith(within), not test.startswith(home), test
+
+    found = (each for each in tests if each.startswith(home) or (each in steps and not each.startswith(DEAR)))
+    return sorted(found, key=order)
 
 
 def touched(since: str) -> list[str]:

@@ -72,17 +72,19 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds of processor time for the tests of a mutant.
+    """Seconds of processor time for the tests of a mutant, and for measuring.
 
     Attributes:
         line_s: For the cheapest of those that reach its line, and for the dearest.
         module_s: For others that reach its module.
         wide_s: For the rest of those that reach the line of one that has survived.
+        reach_s: For measuring the test files that are not known; no file begins after it.
     """
 
     line_s: float
     module_s: float
     wide_s: float
+    reach_s: float
 
 
 @dataclass(slots=True)
@@ -187,10 +189,21 @@ class Hunt:
             return run
 
         waiting = [(file, measured(file)) for file in files]
-        for file, end in self._forks.run(lambda: waiting.pop() if waiting else None):
+        waiting.reverse()
+        spent_s = 0.0
+
+        def following() -> tuple[str, Work] | None:
+            return waiting.pop() if waiting and spent_s < self.limits.reach_s else None
+
+        if waiting:
+            self.reach.read_modules()
+        for file, end in self._forks.run(following):
+            spent_s += end.spent_s
             self.progress(
                 f"measured {file}: {end.spent_s:.1f} s" + (f", status {end.status}" if end.status else "")
             )
+        if waiting:
+            self.progress(f"no time left to measure the farthest {len(waiting)}")
 
     def _try_all(self, session: pytest.Session) -> None:
         waiting: list[Trial] = [self.trial_of(each) for each in reversed(self.wanted)]

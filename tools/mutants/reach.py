@@ -7,6 +7,7 @@ counts for all tests of its file that use it.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -19,8 +20,8 @@ from typing import Any
 import coverage
 import pytest
 
+import distributions
 from coverage_map import lines_of_functions
-from distributions import FOLDERS
 
 #: The context of what belongs to all tests of a file.
 SHARED = "shared"
@@ -52,6 +53,7 @@ class Reach:
     folder: Path
     _digests: dict[str, str] = field(default_factory=dict)
     _known: dict[str, dict[str, Reached]] = field(default_factory=dict)
+    _lines: dict[str, set[int]] = field(default_factory=dict)
 
     def of(self, test_file: str) -> dict[str, Reached]:
         """The tests of a file that pass, by name; empty if it is not measured."""
@@ -66,6 +68,13 @@ class Reach:
             return False
         digests: dict[str, str] = json.loads(gzip.decompress(path.read_bytes()))["digests"]
         return all(self._digest(each) == digest for each, digest in digests.items())
+
+    def read_modules(self) -> None:
+        """Read all modules of the product once, before forks read them again for each test file."""
+        for each in distributions.modules(self.root):
+            path = each.relative_to(self.root).as_posix()
+            self._digest(path)
+            self._within(path)
 
     def keep(self, test_file: str, tests: dict[str, tuple[float, dict[str, list[int]]]]) -> None:
         """Keep what was measured: the cost of each test and the lines that it ran."""
@@ -111,11 +120,11 @@ class Reach:
         return self._digests[path]
 
     def _within(self, path: str) -> set[int]:
-        text = (self.root / path).read_text(encoding="utf-8")
-        try:
-            return lines_of_functions(text)
-        except SyntaxError:
-            return set()
+        if path not in self._lines:
+            text = (self.root / path).read_text(encoding="utf-8")
+            with contextlib.suppress(SyntaxError):
+                self._lines[path] = lines_of_functions(text)
+        return self._lines.get(path, set())
 
 
 class Recorder:
@@ -123,7 +132,7 @@ class Recorder:
 
     def __init__(self, root: Path, items: Iterable[pytest.Item]) -> None:
         self._root, self._items = root, [*items]
-        product = [f"{root / each}/*" for each in FOLDERS]
+        product = [f"{root / each}/*" for each in distributions.FOLDERS]
         self._coverage = coverage.Coverage(data_file=None, config_file=False, include=product, messages=False)
         self._coverage.set_option("run:disable_warnings", ["no-data-collected"])
         self._contexts: list[str] = []

@@ -8,6 +8,7 @@ a right that was never reviewed counts as allowed.
 """
 
 import asyncio
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from http import HTTPStatus
@@ -271,9 +272,9 @@ class Access(Observer):
         self._denied: set[Right] = set()
         self._answers: dict[tuple[Right, str], bool] = {}  #: for single namespaces
         self._wanted: dict[Right, dict[str, None]] = {}  #: the namespaces in which each right is needed
-        self._reviewed = self._due = float("-inf")
+        #: When all rights were last reviewed, and when all of them and the missing ones are due.
+        self._reviewed, self._all_due, self._missing_due = -math.inf, -math.inf, math.inf
         self._sooner = asyncio.Event()
-        self._is_hastened = False
 
     # -- granted rights ------------------------------------------------------------------------------
 
@@ -348,12 +349,21 @@ class Access(Observer):
         self._hasten(self._clock.monotonic() + PROMPT_S)
 
     def _hasten(self, moment: float) -> None:
-        if moment < self._due:
-            self._due, self._is_hastened = moment, True
+        if moment < self._all_due:
+            self._all_due = moment
             self._sooner.set()
 
     async def review(self, *, only_missing: bool = False) -> None:
         """Review the rights with the server; notify when a result has changed."""
+        if not only_missing:
+            self._all_due = math.inf  # one that is asked for meanwhile follows: answers may be older
+        try:
+            await self._review(only_missing=only_missing)
+        except Exception:
+            self._all_due = self._missing_due = self._clock.monotonic() + MISSING_S
+            raise
+
+    async def _review(self, *, only_missing: bool) -> None:
         rights = sorted(self._denied if only_missing else REVIEWED)
         answers = await asyncio.gather(*(self._reviewer.review(right, "") for right in rights))
         denied = self._denied & REVIEWED
@@ -363,9 +373,9 @@ class Access(Observer):
         now = self._clock.monotonic()
         if not only_missing:
             self._reviewed = now
-        self._due = min(now + MISSING_S, self._reviewed + REVIEW_S) if denied else self._reviewed + REVIEW_S
-        if None in answers:  # repeat all of them soon
-            self._due, self._is_hastened = now + MISSING_S, True
+        self._missing_due = now + MISSING_S if denied else math.inf
+        # Without an answer all of them are repeated soon.
+        self._all_due = min(self._all_due, now + MISSING_S if None in answers else self._reviewed + REVIEW_S)
         narrow = await self._review_namespaces(denied, only_new=only_missing)
         if (denied, narrow) != (self._denied, self._answers):
             if self._denied - denied or any(narrow.get(key) and not self._answers.get(key) for key in narrow):
@@ -399,18 +409,15 @@ class Access(Observer):
     async def run(self) -> None:
         """Review until cancelled."""
         while True:
-            left = self._due - self._clock.monotonic()
+            now = self._clock.monotonic()
+            left = min(self._all_due, self._missing_due) - now
             if left > 0:
                 await self._wait(left)
                 continue
-            is_hourly = self._clock.monotonic() - self._reviewed >= REVIEW_S
-            only_missing = not (self._is_hastened or is_hourly)
-            self._is_hastened = False
             try:
-                await self.review(only_missing=only_missing)
-            except Exception as exc:  # noqa: BLE001 - an unwritten status must not prevent later reviews
+                await self.review(only_missing=now < self._all_due)
+            except Exception as exc:  # noqa: BLE001 - a failed review must not prevent later ones
                 self._observer.failed("reviewing the operator's rights", repr(exc))
-                self._due = max(self._due, self._clock.monotonic() + MISSING_S)
 
     async def _wait(self, seconds: float) -> None:
         """Sleep, unless a review becomes due sooner."""

@@ -71,8 +71,9 @@ class HTTPExtenders:
 
     async def retain(self, endpoints: Collection[Endpoint]) -> None:
         """Close the connections to all other extenders."""
-        for endpoint in [each for each in self._sessions if each not in endpoints]:
-            await self._sessions.pop(endpoint).close()
+        gone = [each for each in self._sessions if each not in endpoints]
+        for session in [self._sessions.pop(each) for each in gone]:  # all before the first is awaited
+            await session.close()
 
     async def close(self) -> None:
         """Close all sessions."""

@@ -214,7 +214,10 @@ class PolicyController:
             known.accepted, known.order = verdict.policy, verdict.order
 
     async def _apply(self) -> None:
-        """Put accepted policies into effect; the oldest goes first if several have one scheduler name."""
+        """Put accepted policies into effect; the oldest goes first if several have one scheduler name.
+
+        Nothing is awaited before all is in effect: of two changes at once the later one decides.
+        """
         ordered = sorted(self._known.values(), key=lambda each: each.age_order)
         accepted = ((each.accepted, each.order) for each in ordered if each.accepted is not None)
         found = divide(accepted, self._statuses.operator)
@@ -223,13 +226,13 @@ class PolicyController:
         self._profiles.serve(found.serving, found.claimed)
         self._profiles.describe(found.described, found.claimed)
         self._serve(self._profiles.schedulers, self._profiles.forecasts)
-        await self._profiles.retain_extenders()
         self._rebalancing.configure(found.working)
         self._retain_predictions()
         for known in list(self._known.values()):
             known.lost = found.lost.get(known.name, ("", ""))
             if self._statuses.is_own(known):
                 self._describe(known)
+        await self._profiles.retain_extenders()
         await asyncio.gather(*(self._write(known) for known in self._own()))
 
     def _own(self) -> list[KnownPolicy]:

@@ -221,6 +221,7 @@ class PolicyStatuses:
         if status == known.written:
             return
         before = known.written or known.seen.get("status") or {}
+        known.written = None  # until this one is certain, a return to the one before is written, too
         answer = await self._writer.write_status(known.name, status)
         if answer.is_done:
             known.written = status

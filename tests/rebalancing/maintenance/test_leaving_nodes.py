@@ -7,6 +7,7 @@ import pytest
 from plimsoll.cluster.watch_events import NodeAdded, ObjectAdded, ObjectDeleted
 from plimsoll.model.kinds.metadata import ObjectMeta
 from plimsoll.ports.custom_resources import WatchedMaintenance
+from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.testing.builders import a_node
 from rebalancing.scene import POLICY, Scene, a_policy
 from rebalancing.test_bundles import Siblings
@@ -57,3 +58,23 @@ async def test_no_pod_is_moved_to_the_source_of_a_bundle_that_is_under_way() -> 
             assert found is not None
             assert found.leaving == leaving
             assert scene.records.documents
+
+
+@pytest.mark.parametrize("verdict", [WriteOutcome.REFUSED, WriteOutcome.UNKNOWN])
+async def test_a_status_that_could_not_be_written_is_written_again(verdict: WriteOutcome) -> None:
+    """It does not change any more; who waits for it would wait for ever."""
+    scene = Scene()
+    statuses: Any = scene.wing.maintenances.statuses
+    write, answers = statuses.write_status, [WriteResult(verdict, "no")] * 2
+
+    async def write_status(name: str, status: Any) -> WriteResult:
+        return answers.pop() if answers else await write(name, status)
+
+    statuses.write_status = write_status
+    async with scene.running(a_policy()):
+        scene.wing.maintenances.take([ObjectAdded(tomorrow(suspend=True))])
+        await scene.clock.advance(300)
+
+    assert statuses.statuses["kernel"]["phase"] == "Suspended"
+    told = [each for each in scene.observer.failures if "NodeMaintenance kernel" in str(each)]
+    assert len(told) == 2

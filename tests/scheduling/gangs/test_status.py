@@ -5,10 +5,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plimsoll.cluster.pod_groups import Groups
-from plimsoll.cluster.watch_events import ObjectAdded, ObjectDeleted, PodAdded
-from plimsoll.model.kinds.pod_group import GROUP_LABEL
+from plimsoll.cluster.watch_events import (
+    ObjectAdded,
+    ObjectDeleted,
+    ObjectUpdated,
+    PodAdded,
+    PodDeleted,
+    PodUpdated,
+)
+from plimsoll.framework import Pod
+from plimsoll.model.decoding import convert
+from plimsoll.model.kinds.pod_group import GROUP_LABEL, PodGroup
 from plimsoll.ports.writes import LATE_EFFECT_S, WriteOutcome, WriteResult
 from plimsoll.scheduling.gangs.status import GroupReports
 from plimsoll.testing.builders import a_pod
@@ -123,3 +134,74 @@ async def test_a_group_that_is_made_again_under_its_name_has_a_status(is_seen_go
             reports.touch("default/train")
             await clock.advance(0.01)
     task.cancel()
+
+
+class Server(FakeGroupStatuses):
+    """Carries a write out or not, whatever it answers, and shows the group as it is then."""
+
+    def __init__(self, groups: Groups) -> None:
+        super().__init__()
+        self.groups, self.shown = groups, a_group()
+        self.next: list[tuple[WriteOutcome, bool]] = []
+
+    async def write_status(self, namespace: str, name: str, status: Any) -> WriteResult:
+        verdict, is_carried_out = self.next.pop(0) if self.next else (WriteOutcome.DONE, True)
+        if is_carried_out:
+            before, self.shown = self.shown, convert_with(status)
+            self.groups.observe(ObjectUpdated(before, self.shown))
+        return WriteResult(verdict, "no")
+
+
+def convert_with(status: Any) -> PodGroup:
+    """The group with a status."""
+    metadata = {"name": "train", "namespace": "default", "uid": "uid-train"}
+    return convert(PodGroup, {"metadata": metadata, "spec": {"minMember": 2}, "status": status})
+
+
+ANSWERS = st.sampled_from(
+    [
+        (WriteOutcome.DONE, True),
+        (WriteOutcome.UNKNOWN, True),
+        (WriteOutcome.UNKNOWN, False),
+        (WriteOutcome.BUSY, False),
+    ]
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.sampled_from("abc"), ANSWERS, st.sampled_from((0.0, 1.0, 40.0))), max_size=8))
+def test_the_server_has_the_latest_status_whatever_became_of_those_before(story: list[Any]) -> None:
+    """Members come, get nodes and go, and come again; a write without an answer may have been carried out."""
+
+    async def played() -> None:
+        clock, groups = FakeClock(), Groups()
+        server = Server(groups)
+        reports = GroupReports(groups, server, clock, RememberingObserver())
+        server.shown = convert_with({})
+        groups.observe(ObjectAdded(server.shown))
+        task = asyncio.ensure_future(reports.run())
+        members: dict[str, Pod] = {}
+        for name, answer, pause_s in story:
+            server.next = [answer]
+            labels = {GROUP_LABEL: "train"}
+            if name not in members:
+                members[name] = a_pod(name, labels=labels)
+                groups.observe(PodAdded(members[name]))
+            elif not members[name].node_name:
+                before, members[name] = members[name], a_pod(name, labels=labels, node="n1")
+                groups.observe(PodUpdated(before, members[name]))
+            else:
+                groups.observe(PodDeleted(members.pop(name)))
+            reports.touch("default/train")
+            await clock.advance(pause_s)
+        server.next = []
+        await clock.advance(200)
+        placed = sum(bool(each.node_name) for each in members.values())
+        if story:
+            assert server.shown.status.scheduled == placed
+            phase = "Running" if placed >= 2 else "Scheduling" if placed else "Waits"
+            waits = "PreScheduling" if len(members) >= 2 else "Pending"
+            assert server.shown.status.phase == (waits if phase == "Waits" else phase)
+        task.cancel()
+
+    asyncio.run(played())

@@ -6,6 +6,7 @@ that a run begins as many nodes as may be under way at the same time, and the ne
 its moves waits for its turn. All state is in the object's status, in records and in nodes.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -62,6 +63,9 @@ BEGINS_S = 3.0
 #: Seconds between two runs of which the earlier one has begun no node.
 AGAIN_S = 5.0
 
+#: Seconds until a status is written again that could not be.
+UNWRITTEN_S = 30.0
+
 #: Seconds between two dry runs while the window is closed.
 FORESEE_S = 300.0
 
@@ -78,6 +82,7 @@ class Known(msgspec.Struct):
         invalid: Why it cannot be carried out, "" if it can be.
         foreseen: Monotonic time of the latest dry run, None before the first.
         asked: Monotonic time at which the latest run was asked for.
+        unwritten: Monotonic time at which a status that could not be written is written again.
     """
 
     given: NodeMaintenance
@@ -85,6 +90,7 @@ class Known(msgspec.Struct):
     invalid: str = ""
     foreseen: float | None = None
     asked: float = float("-inf")
+    unwritten: float = float("inf")
 
     @property
     def policy(self) -> str:
@@ -203,11 +209,12 @@ class Maintenances:
         elif not self._is_busy(known):
             await self._begin(known, facts)
         before = known.given.status
-        if status == before:
+        if status == before and self.clock.monotonic() < known.unwritten:
             return
         known.given = known.given.model_copy(update={"status": status})
         document = status.model_dump(mode="json", by_alias=True, exclude_none=True)
         answer = await self.statuses.write_status(known.given.metadata.name, document)
+        known.unwritten = math.inf if answer.is_done else self.clock.monotonic() + UNWRITTEN_S
         if answer.is_failure and answer.verdict not in (WriteOutcome.FENCED, WriteOutcome.GONE):
             self.observer.failed(f"status of NodeMaintenance {known.given.metadata.name}", answer.message)
         if before is None or before.phase is not status.phase:

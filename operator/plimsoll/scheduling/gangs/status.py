@@ -128,6 +128,7 @@ class GroupReports:
         if answer.is_done:
             self._written[key] = (metadata.uid, document)
         elif answer.verdict in ROUND_RETRIES.repeats:
+            self._written.pop(key, None)  # it may have been carried out
             self.touch(key)
         elif answer.is_failure and answer.verdict is not WriteOutcome.GONE:
             self._observer.failed(f"status of PodGroup {key}", answer.message)
