@@ -40,7 +40,7 @@ from plimsoll.model.kinds.node import Node, Taint, allocatable_of, decide_the_sa
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, Templates, counts_the_same
 from plimsoll.model.kinds.requests import LARGEST_AMOUNT
-from plimsoll.model.layered_dict import layered
+from plimsoll.model.layered_dict import ForkedDict, layered
 
 IndexT = TypeVar("IndexT", bound=PodIndex)
 
@@ -94,10 +94,10 @@ class Cluster:
         self.objects = ClusterObjects()
         self.nodes: list[Node] = []
         self.rows: dict[str, int] = {}
-        self.pods: MutableMapping[str, PodInfo] = {}
+        self.pods: MutableMapping[str, PodInfo] = ForkedDict()
         self.resources: tuple[str, ...] = FIXED_RESOURCES
         self.epoch = 0
-        self._row_of_pod: MutableMapping[str, int] = {}
+        self._row_of_pod: MutableMapping[str, int] = ForkedDict()
         self._strays: dict[str, dict[str, PodInfo]] = {}
         self._pods_on = PodsByRow()
         self._large_rows: set[int] = set()
