@@ -133,7 +133,7 @@ class _Values(ValuesView[V]):
 
 
 class ForkedDict(dict[K, V]):
-    """A dict of which copies are taken now and then, each at the cost of what has changed since an earlier one.
+    """A dict of which copies are taken now and then, each at the cost of what has changed meanwhile.
 
     Reading it costs what reading a dict costs. Once a copy was taken, a write costs twice, until a sixteenth
     has changed: then the next copy is a whole one, so that no replaced value is kept for long.
