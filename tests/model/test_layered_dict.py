@@ -49,7 +49,7 @@ def test_it_is_a_dict(start: list[int], steps: list[tuple[str, int, int]]) -> No
 def test_each_copy_is_what_was_there_when_it_was_taken(steps: list[tuple[str, int, int]]) -> None:
     """In the same order, whatever is written afterwards to the original or to the copy."""
     plain: dict[int, int] = {}
-    content: ForkedDict[int, int] = ForkedDict()
+    content: ForkedDict[int, int] = ForkedDict({})
     copies: list[tuple[LayeredDict[int, int], dict[int, int]]] = []
     for what, key, value in steps:
         match what:
@@ -77,7 +77,7 @@ class Value:
 
 def test_a_copy_costs_what_has_changed() -> None:
     """Copies of hundreds of thousands of pods would hold the event loop up, at each plan."""
-    content: ForkedDict[int, Value] = ForkedDict()
+    content: ForkedDict[int, Value] = ForkedDict({})
     for key in range(20_000):
         content[key] = Value()
     first = content.fork()
@@ -90,7 +90,7 @@ def test_a_copy_costs_what_has_changed() -> None:
 
 def test_what_was_replaced_is_not_kept_for_long() -> None:
     """Nothing may be copied again for hours."""
-    content: ForkedDict[int, Value] = ForkedDict()
+    content: ForkedDict[int, Value] = ForkedDict({})
     for key in range(2_000):
         content[key] = Value()
     old = ref(content[0])
@@ -104,7 +104,7 @@ def test_what_was_replaced_is_not_kept_for_long() -> None:
 
 def test_what_would_pass_the_copies_by_is_refused() -> None:
     """Each write goes to what copies are made of."""
-    content: ForkedDict[str, int] = ForkedDict()
+    content: ForkedDict[str, int] = ForkedDict({})
     for write in (content.clear, content.popitem, content.update, content.setdefault):
         with pytest.raises(TypeError, match="written to by key"):
             write()

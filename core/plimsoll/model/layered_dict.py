@@ -141,8 +141,8 @@ class ForkedDict(dict[K, V]):
 
     __slots__ = ("_twin",)
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, content: Mapping[K, V]) -> None:
+        super().__init__(content)
         self._twin: LayeredDict[K, V] | None = None  #: the same content, to be copied
 
     def fork(self) -> LayeredDict[K, V]:
@@ -181,6 +181,11 @@ class ForkedDict(dict[K, V]):
     def _let_go(self) -> None:
         if self._twin is not None and self._twin.changes * 16 > len(self) + 1_024:
             self._twin = None
+
+
+def forked(content: MutableMapping[K, V]) -> MutableMapping[K, V]:
+    """The same content, in a form of which copies are cheap; a layered dict is that already."""
+    return content if isinstance(content, ForkedDict | LayeredDict) else ForkedDict(content)
 
 
 def halved(content: Mapping[K, V]) -> tuple[LayeredDict[K, V], LayeredDict[K, V]]:
