@@ -165,7 +165,7 @@ class ForkedDict(dict[K, V]):
             del self._twin[key]
             self._let_go()
 
-    def pop(self, key: K, default: Any = None) -> Any:  # type: ignore[override] # what is not there is no error
+    def pop(self, key: K, default: Any = None) -> Any:
         """Delete a key; returns its value, or the default."""
         if key not in self:
             return default
@@ -176,7 +176,7 @@ class ForkedDict(dict[K, V]):
     def _refuse(self, *_args: object, **_entries: object) -> Never:
         raise TypeError("a ForkedDict is written to by key")
 
-    clear = popitem = setdefault = update = __ior__ = _refuse  # type: ignore[assignment]
+    clear = popitem = setdefault = update = __ior__ = _refuse
 
     def _let_go(self) -> None:
         if self._twin is not None and self._twin.changes * 16 > len(self) + 1_024:
