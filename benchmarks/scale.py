@@ -7,9 +7,10 @@ users run it, with a policy that schedules and predicts moves by six strategies.
 memory by /proc: until the first of 100 waiting pods is bound; when the first rebalancing run is over; while
 2,000 pods are placed, a pod's CPU, first of forty owners one after the other, then of fifty that take turns;
 while ``--rate`` pod events a second arrive, as a share of one core, with those that the server really sent.
-Memory is resident, the peak so far, and at the end. With ``--churn`` the events go on for so many seconds, in
-which every fifth one has begun or ended a pod; a line a minute says what the operator's memory is then. All
-processes end with this one.
+Memory is resident, the peak so far, and at the end. An operator that finds no lease lists twice; with
+``--restart`` it finds one that was given back, and lists once. With ``--churn`` the events go on for so many
+seconds, in which every fifth one has begun or ended a pod; a line a minute says what the operator's memory is
+then. All processes end with this one.
 """
 
 from __future__ import annotations
@@ -155,7 +156,8 @@ def wait_for(processes: tuple[Weighed, ...], found: Path | None, patience_s: flo
 def measure(found: Growth, chosen: argparse.Namespace, folder: Path) -> None:
     """Start server and operator, and weigh the operator."""
     file = folder / f"{found.nodes}.kubeconfig"
-    size = ("--nodes", str(found.nodes), "--pods", str(found.pods), "--wave", str(chosen.wave))
+    size = ["--nodes", str(found.nodes), "--pods", str(found.pods), "--wave", str(chosen.wave)]
+    size += ["--restart"] if chosen.restart else []
     with weighed(folder / "server.log", sys.executable, str(SERVER), str(file), *size) as server:
         wait_for((server,), file, chosen.patience)
         command = ("-m", "plimsoll", "run", "--kubeconfig", str(file), "--bind-address", "127.0.0.1")
@@ -239,6 +241,7 @@ def main() -> None:
     parser.add_argument("--churn", type=float, default=0.0, help="seconds for which the events go on")
     parser.add_argument("--wave", type=int, default=2000)
     parser.add_argument("--patience", type=float, default=600.0, help="seconds for each step, at most")
+    parser.add_argument("--restart", action="store_true", help="begin where an operator has ended before")
     parser.add_argument("--logs", type=Path, help="keep the logs in this folder")
     parser.add_argument("--output", type=Path, help="append each row as a line of JSON")
     chosen = parser.parse_args()

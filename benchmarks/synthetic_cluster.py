@@ -179,6 +179,13 @@ class SyntheticCluster:
         self.api.create("schedulingpolicies.plimsoll.dev", a_policy())
         self.api.subscribe("schedulingpolicies.plimsoll.dev", self._policy)
 
+    def give_back(self) -> None:
+        """Create the lease of an operator that has ended and given it back."""
+        moment = {"acquireTime": f"{MOMENT[:-1]}.000000Z", "renewTime": f"{MOMENT[:-1]}.000000Z"}
+        spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 1, **moment}
+        metadata = {"name": "plimsoll", "namespace": "kube-system"}
+        self.api.create("leases.coordination.k8s.io", {"metadata": metadata, "spec": spec})
+
     def _fill(self, pods: int) -> None:
         for number in range(NAMESPACES):
             self.api.create("namespaces", {"metadata": {"name": namespace_of(number)}})
@@ -323,11 +330,15 @@ def tls_of() -> tuple[ssl.SSLContext, bytes]:
     return identity.context, identity.certificate
 
 
-async def serve(file: Path, nodes: int, pods: int, waiting: int, wave: int) -> None:
+async def serve(chosen: argparse.Namespace) -> None:
     """Serve until SIGTERM."""
+    file: Path = chosen.kubeconfig
+    wave: int = chosen.wave
     seen = file.with_suffix(".seen")
     seen.unlink(missing_ok=True)
-    cluster = SyntheticCluster(nodes, pods, waiting, seen)
+    cluster = SyntheticCluster(chosen.nodes, chosen.pods, chosen.waiting, seen)
+    if chosen.restart:
+        cluster.give_back()
     actions = {
         "/synthetic/pods": partial(cluster.wave, wave),
         "/synthetic/rollout": partial(cluster.rollout, wave),
@@ -357,8 +368,8 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=100_000)
     parser.add_argument("--waiting", type=int, default=100, help="pods without a node at the beginning")
     parser.add_argument("--wave", type=int, default=2000, help="pods that a POST to /synthetic/pods creates")
-    chosen = parser.parse_args()
-    asyncio.run(serve(chosen.kubeconfig, chosen.nodes, chosen.pods, chosen.waiting, chosen.wave))
+    parser.add_argument("--restart", action="store_true", help="an earlier operator has given its lease back")
+    asyncio.run(serve(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -109,3 +109,14 @@ def test_who_is_present_is_counted_right(story: list[tuple[int, dict[str, Any] |
     for group in groups:
         assert group.present == len(group.counting()) == group.census().present
     assert sum(len(group.members) for group in groups) == len(known)
+
+
+def test_pods_are_gone_through_when_other_schedulers_derive_groups() -> None:
+    """Not at each change of a policy: a cluster may have hundreds of thousands."""
+    groups = Groups()
+    for deriving, left in (((), 2), (("a",), 0), (("a",), 2), (("b",), 0)):
+        pods = iter([a_pod("p", schedulerName="a"), a_pod("q", schedulerName="b")])
+
+        groups.derive_for(frozenset(deriving), pods)
+
+        assert len(list(pods)) == left

@@ -2,6 +2,7 @@
 
 import gc
 from functools import partial
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -118,6 +119,18 @@ def test_shared_pods_are_what_was_read(documents: list[tuple[dict[str, Any], boo
             expected.pod.node_name,
         )
     assert len(templates) <= len(reference)
+
+
+@pytest.mark.parametrize("is_update", [False, True])
+def test_a_pod_is_compared_with_the_one_before_it(is_update: bool) -> None:
+    """Not with one that was read earlier: three specs in every order, in a list or as states of one pod."""
+    specs: list[dict[str, Any]] = [{}, {"hostNetwork": True}, {"hostNetwork": True, "nodeName": "n"}]
+    for order in product(specs, repeat=4):
+        shared, old = SharedPods(), None
+        for spec in order:
+            old = shared.sharing(plain({"spec": spec}), old if is_update else None)
+
+            assert old == plain({"spec": spec})
 
 
 def test_siblings_have_one_spec_and_find_their_template_by_it() -> None:

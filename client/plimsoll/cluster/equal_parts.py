@@ -95,8 +95,10 @@ class EqualParts(Generic[PartT]):
 
     def let_go(self) -> None:
         """Drop the unused of some heavy parts, in turn; all unused parts if many objects have gone."""
-        if self._left > max(_MANY, len(self._parts) // 4):
+        if self._left > _MANY and self._left > len(self._parts) // 4:
             self.sweep()
+        if not self._heavy:  # as a rule; each line of a watch asks
+            return
         for _ in range(min(_IN_TURN, len(self._heavy))):
             key = self._heavy.popleft()
             part = self._parts.get(key)

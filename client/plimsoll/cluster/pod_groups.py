@@ -330,10 +330,10 @@ class Groups(PlacedPodsSubscriber):
 
     def derive_for(self, schedulers: frozenset[str], pods: Iterable[Pod]) -> None:
         """Let the pods of these schedulers form groups by their owners; ``pods`` are all that exist."""
-        before, self.deriving = self.deriving, schedulers
+        changed, self.deriving = self.deriving ^ schedulers, schedulers
         self.derived.notify()
-        for pod in pods:
-            if pod.spec.scheduler_name in before ^ schedulers:
+        for pod in pods if changed else ():  # there may be hundreds of thousands
+            if pod.spec.scheduler_name in changed:
                 self._set_member(pod)
 
     def observe(self, event: WatchEvent) -> None:

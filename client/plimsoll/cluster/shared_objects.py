@@ -27,7 +27,7 @@ class SharedPods:
         self._owners: EqualParts[tuple[OwnerReference, ...]] = EqualParts()
         self._specs: EqualParts[PodSpec] = EqualParts()
         self._containers: EqualParts[tuple[ContainerStatus, ...]] = EqualParts()
-        self._last = Pod()
+        self._last, self._last_shape = Pod(), PodSpec()
 
     @property
     def kept(self) -> dict[str, int]:
@@ -59,11 +59,12 @@ class SharedPods:
         like = self._last if old is None else old  # in a list, siblings follow one another
         near, node, volumes = like.metadata, intern(spec.node_name), deciding_volumes(spec)
         shape = replace(spec, node_name="", volumes=volumes)
-        if shape == replace(like.spec, node_name=""):
-            spec = like.spec
+        like_shape = self._last_shape if old is None else replace(old.spec, node_name="")
+        if shape == like_shape:
+            spec, shape = like.spec, like_shape
         else:
-            spec = self._specs.shared(shape, shape.containers)
-        self._last = Pod(
+            spec = shape = self._specs.shared(shape, shape.containers)
+        shared = Pod(
             metadata=replace(
                 meta,
                 namespace=intern(meta.namespace),
@@ -80,12 +81,13 @@ class SharedPods:
                 ),
             ),
             spec=spec if spec.node_name == node else replace(spec, node_name=node),
-            status=self._status(pod.status, meta),
+            status=self._status(pod.status, meta, like.status),
         )
-        return self._last
+        self._last, self._last_shape = shared, shape
+        return shared
 
-    def _status(self, status: PodStatus, meta: ObjectMeta) -> PodStatus:
-        """Share the status; its times are few, as conditions change together."""
+    def _status(self, status: PodStatus, meta: ObjectMeta, near: PodStatus) -> PodStatus:
+        """Share the status; ``near`` has similar parts, and times are few, as conditions change together."""
         time = meta.creation_timestamp
         conditions = []
         for each in status.conditions:
@@ -102,6 +104,10 @@ class SharedPods:
                 )
             )
         containers, init_containers = status.container_statuses, status.init_container_statuses
+        if containers == near.container_statuses:
+            containers = near.container_statuses
+        elif containers:
+            containers = self._containers.shared(containers)
         if status.resources is not None or status.allocated_resources:
             status = sealed(status)
         return replace(
@@ -109,7 +115,7 @@ class SharedPods:
             phase=intern(status.phase),
             qos_class=intern(status.qos_class),
             conditions=tuple(conditions),
-            container_statuses=self._containers.shared(containers) if containers else (),
+            container_statuses=containers,
             init_container_statuses=self._containers.shared(init_containers) if init_containers else (),
         )
 

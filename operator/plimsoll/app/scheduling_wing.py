@@ -6,6 +6,7 @@ Gangs, extenders and fair share are optional: a disabled one has no objects, and
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct, field
 
@@ -149,7 +150,7 @@ class QueueParts:
         if self._groups is not None:
             deriving = (name for name, each in schedulers.items() if each.profile.groups.derives)
             placed = (each.pod for each in self._cache.cluster.pods.values())
-            self._groups.derive_for(frozenset(deriving), (*self._cache.waiting.values(), *placed))
+            self._groups.derive_for(frozenset(deriving), chain(self._cache.waiting.values(), placed))
         hints, changed = self.plugins.serve(schedulers)
         self.queue.use(hints, changed, self._clock.monotonic())
         self.plugins.sort_by_profiles()
