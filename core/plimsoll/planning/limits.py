@@ -179,7 +179,8 @@ class Tally(Struct):
         if limits.per_namespace.is_set:
             sent, level = self.by_namespace[namespace], LimitLevel.NAMESPACE
             yield TalliedCeiling(level, limits.per_namespace, namespace, namespace, sent)
-        rule = fewest_an_hour(limits.rules(namespace))
+        rules = limits.rules(namespace)
+        rule = fewest_an_hour(rules) if rules else None
         if rule is not None:
             sent = self.by_namespace[namespace] + self.hourly.get(namespace, 0)
             ceiling = Ceiling(count=rule.most)

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from pages import vocabulary
 from plimsoll.model.decoding import convert
@@ -11,10 +13,12 @@ from plimsoll.testing.builders import a_node, a_pod
 from plimsoll.toolkit.descheduling.disruption_signals import (
     LOCAL_VOLUMES,
     NEVER,
+    OUR_EVICT,
     OUR_KEYS,
     OUR_PREFIX,
     SIGNALS,
     Bearer,
+    Effect,
     Form,
     cost,
     has_local_storage,
@@ -25,6 +29,38 @@ from plimsoll.toolkit.descheduling.disruption_signals import (
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 REST = "karpenter.sh/do-not-disrupt"
+#: What forbids a pod's eviction, as the table has it.
+FORBIDDING = [
+    each
+    for form in (Form.ANNOTATION, Form.LABEL)
+    for each in SIGNALS
+    if (each.bearer, each.form, each.effect) == (Bearer.POD, form, Effect.STAYS) and each.key != OUR_EVICT
+]
+MARKS = st.dictionaries(
+    st.sampled_from([*(each.key for each in FORBIDDING), "app"]),
+    st.sampled_from(["true", "false", "30m", "perhaps"]),
+    max_size=3,
+)
+
+
+@given(MARKS, MARKS)
+@example({}, {"kueue.x-k8s.io/managed": "true", "app": "a"})
+@example({"app": "a", REST: "true"}, {})
+def test_the_first_signal_of_the_table_that_applies_forbids(
+    annotations: dict[str, str], labels: dict[str, str]
+) -> None:
+    """Whatever else the pod has; annotations come before labels, and a pod that has not started rests."""
+    applying = [
+        each.key
+        for each in FORBIDDING
+        for value in [(annotations if each.form is Form.ANNOTATION else labels).get(each.key)]
+        if value is not None and each.says(value) is not False
+    ]
+
+    refusal = opted_out(a_pod("p", annotations=annotations, labels=labels), NOW)
+
+    assert (refusal is None) is (not applying)
+    assert refusal is None or applying[0] in refusal.message
 
 
 @pytest.mark.parametrize(

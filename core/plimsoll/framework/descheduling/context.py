@@ -38,6 +38,9 @@ from plimsoll.model.kinds.pod_info import PodInfo, PodTemplate
 from plimsoll.model.selectors import EVERYTHING, Selector
 from plimsoll.model.structural import Structural
 
+#: Bound here, as a member of an enumeration takes longer to look up than to compare.
+_UPSTREAM = Planner.UPSTREAM
+
 BREAKS_GANG = "BreaksGroup"
 """The reason of refusals of pods that others of their group need."""
 
@@ -156,7 +159,7 @@ class StrategyContext(Struct):
     @property
     def is_exact(self) -> bool:
         """Whether upstream's decisions are to be reproduced exactly."""
-        return self.planner is Planner.UPSTREAM
+        return self.planner is _UPSTREAM
 
     def node(self, name: str) -> Node:
         """A node under consideration."""
@@ -301,14 +304,20 @@ class StrategyContext(Struct):
             known = self._present = PresentFindings(placed, others, self.evictors, self.measurements)
         return known
 
-    def _filtered(self, pod: PodInfo) -> Iterator[Refusal | None]:
+    def _filtered(self, pod: PodInfo) -> Iterator[Refusal]:
         for each in self.evictors:
-            yield _answer(each, "filter", each.filter, pod, self)
-        yield self.bound_to_gang(pod)
+            refusal = _answer(each, "filter", each.filter, pod, self)
+            if refusal is not None:
+                yield refusal
+        bound = self.bound_to_gang(pod)
+        if bound is not None:
+            yield bound
 
-    def _filtered_last(self, pod: PodInfo) -> Iterator[Refusal | None]:
+    def _filtered_last(self, pod: PodInfo) -> Iterator[Refusal]:
         for each in self.evictors:
-            yield _answer(each, "preEvictionFilter", each.pre_eviction_filter, pod, self)
+            refusal = _answer(each, "preEvictionFilter", each.pre_eviction_filter, pod, self)
+            if refusal is not None:
+                yield refusal
 
     def bound_to_gang(self, pod: PodInfo, whole: Container[str] = ()) -> Refusal | None:
         """Why a pod stays because other members of its group need it; None if they do not.

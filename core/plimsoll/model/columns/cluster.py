@@ -212,9 +212,10 @@ class Cluster:
 
     def index(self, kind: type[IndexT]) -> IndexT:
         """The pod index of that class (constructed with this cluster), built on first use."""
-        if kind not in self._indexes:
+        index: Any = self._indexes.get(kind)
+        if index is None:
             self.count((kind,))
-        index: Any = self._indexes[kind]
+            index = self._indexes[kind]
         found: IndexT = index
         return found
 

@@ -59,6 +59,9 @@ class _Ranked(Struct, frozen=True):
         return bool(self.feasible[row >> 3] & (128 >> (row & 7)))
 
 
+_UNKNOWN = _Ranked((), 0, 0, b"")
+
+
 class TemplateProofs:
     """The plan's results by template, on its fork.
 
@@ -92,9 +95,9 @@ class TemplateProofs:
         if serves is not None and names is None:
             return None
         key = candidate.pod.template, id(profile), names
-        if key not in self._known:
-            self._known[key] = self._ranked(candidate.pod, profile, names)
-        ranked, row = self._known[key], self._fork.rows.get(candidate.node)
+        ranked, row = self._known.get(key, _UNKNOWN), self._fork.rows.get(candidate.node)
+        if ranked is _UNKNOWN:
+            ranked = self._known[key] = self._ranked(candidate.pod, profile, names)
         if ranked is None or row is None:
             return None
         own = ranked.fits(row)

@@ -222,6 +222,7 @@ _POD_ANNOTATIONS = _rows(Bearer.POD, Form.ANNOTATION, Effect.STAYS)
 _POD_LABELS = _rows(Bearer.POD, Form.LABEL, Effect.STAYS)
 _OWN = {each.bearer: each for each in SIGNALS if each.key == OUR_EVICT}
 _OTHERS = tuple(each for each in _POD_ANNOTATIONS if each.key != OUR_EVICT)
+_OTHER_KEYS, _LABEL_KEYS = (frozenset(each.key for each in rows) for rows in (_OTHERS, _POD_LABELS))
 _COSTS = tuple(
     each
     for each in SIGNALS
@@ -270,12 +271,13 @@ def in_progress(pod: Pod) -> Refusal | None:
 def opted_out(pod: Pod, now: datetime) -> Refusal | None:
     """The first signal of others that forbids the pod's eviction at this time."""
     annotations, labels = pod.metadata.annotations, pod.metadata.labels
-    if annotations:
-        for signal in _OTHERS:
-            value = annotations.get(signal.key)
-            refusal = None if value is None else _refusal(signal, value, pod, now)
-            if refusal is not None:
-                return refusal
+    if _OTHER_KEYS.isdisjoint(annotations) and _LABEL_KEYS.isdisjoint(labels):
+        return None  # almost all pods
+    for signal in _OTHERS:
+        value = annotations.get(signal.key)
+        refusal = None if value is None else _refusal(signal, value, pod, now)
+        if refusal is not None:
+            return refusal
     for signal in _POD_LABELS:
         value = labels.get(signal.key)
         refusal = None if value is None else _refusal(signal, value, pod, now)

@@ -6,6 +6,7 @@ one of upstream's possible orders, near their average, and deterministic.
 
 from collections import Counter
 from collections.abc import Iterable
+from math import inf
 from typing import Any, Protocol, TypeVar
 
 from plimsoll.framework.descheduling.context import StrategyContext
@@ -69,11 +70,12 @@ def eviction_cost(pod: PodInfo) -> EvictionCost:
     Criteria in order: low priority, no preference against eviction, low deletion cost, not serving, many
     restarts, young.
     """
-    status = pod.pod.status
-    restarts = sum(each.restart_count for each in status.container_statuses)
-    started = status.start_time.timestamp() if status.start_time is not None else float("inf")
-    spared = PREFER_NO_EVICTION in pod.pod.metadata.annotations
-    return (pod.priority, spared, deletion_cost(pod), is_serving(pod), -restarts, -started)
+    status, annotations, restarts = pod.pod.status, pod.pod.metadata.annotations, 0
+    for each in status.container_statuses:
+        restarts += each.restart_count
+    started = status.start_time.timestamp() if status.start_time is not None else inf
+    spared = PREFER_NO_EVICTION in annotations
+    return (pod.priority, spared, cost(annotations), is_serving(pod), -restarts, -started)
 
 
 def cheapest_first(pod: PodInfo) -> tuple[tuple[bool, int, int, bool], EvictionCost, str]:
