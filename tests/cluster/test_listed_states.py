@@ -1,4 +1,4 @@
-"""Which state of an object a line of a list has: the same whether its beginning is read, or all of it."""
+"""States of objects in lines of a list: the same whether a line's beginning is read, or all of it."""
 
 from typing import Any
 
