@@ -250,7 +250,7 @@ def test_a_new_leader_holds_what_the_pods_say() -> None:
 @pytest.mark.parametrize("end", ["deleted", "Failed", "Succeeded"])
 @pytest.mark.parametrize("was_placed", [True, False])
 def test_a_pod_that_goes_wakes_those_that_wait_for_room(name: str, end: str, was_placed: bool) -> None:
-    """Whoever placed it, and once: no room comes of a pod without a node, nor of one that is gone."""
+    """By any scheduler, and once: no room comes of a pod without a node, nor of one that is gone."""
     scene = Scene()
     other = a_pod("other", cpu="1", node="n1" * was_placed, schedulerName=name)
     scene.tell(NodeAdded(a_node("n1")), PodAdded(other), PodAdded(ours(priority=9)))

@@ -289,7 +289,7 @@ def mutant(line: int = 2, package: str = "cluster") -> Mutant:
 
 
 def test_the_tests_of_a_mutant_are_those_nearest_by_imports_and_then_those_of_its_package() -> None:
-    """Dear tests of other packages are none, nor are those that neither import it nor lie in its folder."""
+    """Without dear tests of other packages, and those that neither import it nor lie in its folder."""
     importers = {
         "client/plimsoll/cluster/book.py": {
             "tests/cluster/test_a.py",
