@@ -67,7 +67,7 @@ class Server:
         return answer
 
     def settled(self, granted_s: float, denied_s: float) -> list[tuple[Right, bool]]:
-        """Its answers about rights in all namespaces that have stood for longer than that."""
+        """Its answers about rights in all namespaces that are older than that."""
         found = []
         for right in RIGHTS:
             answer, since = self.answers.get((right, ""), True), self.changed.get((right, ""), self.began)
@@ -77,7 +77,7 @@ class Server:
 
 
 class Believed:
-    """What the answers say one after the other: no answer is none, a right for all ends those for one."""
+    """What the answers say in order: a missing answer changes nothing, a right for all ends those for one."""
 
     def __init__(self) -> None:
         self.denied: set[Right] = set()

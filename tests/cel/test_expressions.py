@@ -1,6 +1,8 @@
 """Expressions about one device, with their results and errors."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dra_cel import AttributeValue, DeviceView, SelectorError, Version, selector
 
@@ -227,3 +229,22 @@ def test_names_without_a_domain_belong_to_the_driver() -> None:
         device
     )
     assert selector("device.allowMultipleAllocations").matches(device)
+
+
+#: Parts of a pattern, with what they become and the value that they take.
+PIECES = [
+    ("%%", "%", ""),
+    ("%s", "x", 'dyn("x")'),
+    ("%d", "7", "dyn(7)"),
+    ("a", "a", ""),
+    (" b%%", " b%", ""),
+]
+
+
+@settings(max_examples=40)
+@given(st.lists(st.sampled_from(PIECES), max_size=7))
+def test_a_pattern_is_filled_in_piece_by_piece(pieces: list[tuple[str, str, str]]) -> None:
+    pattern, expected = ("".join(each) for each in ([one[at] for one in pieces] for at in (0, 1)))
+    values = ", ".join(value for *_, value in pieces if value)
+
+    assert selector(f'"{pattern}".format([{values}]) == "{expected}"').matches(DEVICE)

@@ -175,6 +175,18 @@ def test_a_nominated_node_that_the_search_leaves_out_is_taken_if_it_fits() -> No
     assert schedule(a_scheduler(cluster, "Pinned"), pod).node == "a"
 
 
+@pytest.mark.parametrize("nominated", ["", "a", "b"])
+@pytest.mark.parametrize("pin", [{}, {"pin": "b"}])
+def test_a_pod_that_no_node_is_asked_for_gets_none_even_its_nominated_one(nominated: str, pin: Any) -> None:
+    cluster = a_cluster([a_node("a", cpu="1"), a_node("b", cpu="1")])
+    status = {"nominatedNodeName": nominated}
+    pod = info(cluster, "p", cpu="1", labels={"refused": "", **pin}, status=status)
+
+    decision = schedule(a_scheduler(cluster, "Pinned", "Refuses"), pod)
+
+    assert (decision.node, decision.diagnosis.plugins) == ("", {"Refuses"})
+
+
 def test_a_nominated_node_that_is_left_out_says_its_own_reason_all_the_same() -> None:
     """It is asked before the search is narrowed, and what it said stays in the message."""
     cluster = a_cluster([a_node("a"), a_node("b"), a_node("c", cpu="1")])

@@ -98,6 +98,15 @@ class Pinned:
         return PreFilterResult(frozenset({pod.labels["pin"]})) if "pin" in pod.labels else SUCCESS
 
 
+class Refuses(Pinned):
+    """Refuses pods that say so before any node is asked."""
+
+    name: ClassVar = "Refuses"
+
+    def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Any:
+        return unschedulable("not today") if "refused" in pod.labels else SUCCESS
+
+
 class Breaks(NodeScore):
     """Raises for pods that say so."""
 
@@ -143,4 +152,4 @@ class ReleasesDevices(Ineligible):
     names_no_node: ClassVar = True
 
 
-ALL: tuple[Any, ...] = (Fifo, Binds, Room, Pool, Pinned, Breaks, Crowd, Ineligible, ReleasesDevices)
+ALL: tuple[Any, ...] = (Fifo, Binds, Room, Pool, Pinned, Refuses, Breaks, Crowd, Ineligible, ReleasesDevices)

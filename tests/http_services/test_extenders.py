@@ -208,7 +208,7 @@ async def test_connections_of_extenders_that_are_gone_are_closed(extenders: HTTP
         assert (await extenders.post(one, "filter", b"{}")).content is not None
 
 
-async def test_of_two_changes_at_once_the_first_closes_nothing_that_was_opened_since(
+async def test_of_two_simultaneous_changes_the_first_closes_nothing_that_was_opened_since(
     extenders: HTTPExtenders,
 ) -> None:
     """It waits for a server that is slow to end a connection."""

@@ -118,6 +118,15 @@ def test_queues_of_kai() -> None:
         "reclaimMinRuntimeSeconds": 5400,
     }
     assert any("one weight for all resources" in each.sentence for each in found.report)
+    said = {
+        each.source.rpartition("resources.")[2]: each.sentence
+        for each in found.report
+        if GPU in each.sentence
+    }
+    assert said == {
+        "gpu.quota": f"Written as guaranteed of {GPU}.",
+        "gpu.limit": f"Written as capability of {GPU}.",
+    }
 
 
 @pytest.mark.parametrize(

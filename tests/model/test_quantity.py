@@ -5,11 +5,11 @@ import tracemalloc
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from model.upstream_quantity import Quantity
-from plimsoll.model.quantity import MAX_INT64, QuantityError, milli, nanos, units
+from plimsoll.model.quantity import MAX_INT64, Amount, QuantityError, milli, nanos, units
 
 SUFFIXES = {
     "n": Fraction(1, 10**9),
@@ -140,3 +140,20 @@ def test_an_error_repeats_the_beginning_of_a_text() -> None:
         nanos("x" * 10**6)
 
     assert len(str(raised.value)) < 300
+
+
+EDGES = st.sampled_from([MAX_INT64, -MAX_INT64, MAX_INT64 // 2, MAX_INT64 // 2 + 1, -MAX_INT64 // 2, 1, -1])
+
+
+@example(MAX_INT64 - 1, 1, 0)
+@given(st.one_of(EDGES, st.integers(-MAX_INT64, MAX_INT64)), EDGES, st.integers(0, 3))
+def test_a_sum_is_short_as_long_as_it_and_its_parts_fit(one: int, two: int, apart: int) -> None:
+    """In the smaller of both units."""
+    other = two // 10**apart or 1
+    found = Amount(one * 10**9, 0, one) + Amount(other * 10 ** (9 + apart), apart, other)
+
+    parts = [one, other * 10**apart, one + other * 10**apart]
+    fits = all(abs(each) <= MAX_INT64 for each in parts)
+    if one:
+        assert (found.nanos, found.exponent) == (parts[2] * 10**9, 0)
+        assert found.value == (parts[2] if fits else None)

@@ -16,7 +16,7 @@ from plimsoll.framework import SKIP, SUCCESS, CycleState, Registry
 from plimsoll.load.readings import LoadReading, LoadReadings
 from plimsoll.model.columns.cluster import Cluster
 from plimsoll.model.columns.snapshot import Snapshot
-from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
+from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE, node_load
 from plimsoll.plugins.node_load import NodeLoad, NodeLoadArgs
 from plimsoll.testing.builders import a_cluster, a_node, a_pod
 from plimsoll.testing.conformance import FilterPluginConformance, ScorePluginConformance
@@ -264,3 +264,17 @@ def test_a_profile_with_it_places_by_load_whatever_its_filter() -> None:
     assert a_profile().scores_load
     defaults = [Enabled(*each) for each in DEFAULT_PLUGINS.items()]
     assert not build_profile(ProfileConfig("plain"), Registry(IN_TREE), defaults).scores_load
+
+
+def test_versions_are_kept_of_so_many_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of others are the same again."""
+    monkeypatch.setattr(node_load, "MOST_KEPT", 3)
+    cluster = nodes_of_ten("n1", "n2")
+    book = measured(cluster, n1=(1, 1), n2=(2, 2)).book
+    templates = [cluster.templates.info(a_pod(f"p{at}", cpu=str(at))).template for at in range(1, 9)]
+    versions = []
+    for template in templates:
+        versions.append(plugin().result_version(template, Snapshot(cluster)))
+        assert len(book.kept) <= 3
+
+    assert versions == [plugin().result_version(each, Snapshot(cluster)) for each in templates]

@@ -13,7 +13,7 @@ from plimsoll.check.record_guard import AdmissionPolicies, judged_record_guard
 from plimsoll.check.server import NEWEST, OLDEST, judged_version
 from plimsoll.preflight.findings import Level
 from plimsoll.preflight.rights import service_account
-from plimsoll.preflight.workloads import RunningWorkload, image_words
+from plimsoll.preflight.workloads import RunningWorkload, image_words, workload
 
 OURS = service_account("plimsoll", "plimsoll", "a test")
 (RULE,) = POLICY["spec"]["matchConstraints"]["resourceRules"]
@@ -116,3 +116,17 @@ def test_programs_and_flags_of_commands_are_read_as_by_hand(commands: Any) -> No
 )
 def test_the_words_of_an_image_are_those_behind_its_registry(image: str, words: list[str]) -> None:
     assert list(image_words(image)) == words
+
+
+CONDITIONS = st.tuples(
+    st.sampled_from(["Ready", "Initialized", "PodScheduled"]), st.sampled_from(["True", "False"])
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(CONDITIONS, max_size=4))
+def test_a_pod_is_ready_by_one_of_its_conditions(conditions: list[tuple[str, str]]) -> None:
+    """Whatever the others say, and where it stands."""
+    documents = [{"type": kind, "status": status} for kind, status in conditions]
+
+    assert workload("Pod", {"status": {"conditions": documents}}).ready == (("Ready", "True") in conditions)

@@ -219,6 +219,34 @@ def test_records_say_what_their_documents_say() -> None:
     assert len(ends) >= 15
 
 
+def settled(random: Random, number: int) -> dict[str, Any]:
+    """The record of a move that was made, mostly of the same owner and within the hour."""
+    document = a_document(random, number)
+    for key, value in {"owner": OWNER, "strategy": "PodLifeTime", "purpose": "Move", "surge": None}.items():
+        if random.random() < 0.9:
+            document["spec"][key] = value
+    begun = NOON + random.choice([0, 1, HOUR - 1, HOUR, HOUR + 1])
+    phases = ["Planned", "Evicting", "Settled"]
+    times = [datetime.fromtimestamp(begun + 2 * at, UTC).isoformat() for at in range(3)]
+    transitions = [{"phase": phase, "time": time} for phase, time in zip(phases, times, strict=True)]
+    document["status"] |= {"phase": "Settled", "reason": None, "transitions": transitions}
+    return document
+
+
+def test_a_move_to_where_another_of_the_owner_was_moved_off_is_a_reversal() -> None:
+    """Within the hour; whatever other moves there are."""
+    found: Counter[bool] = Counter()
+    for seed in range(300):
+        random = Random(3000 + seed)
+        documents = [settled(random, number) for number in range(random.randint(1, 5))]
+        plain = [Plain(each) for each in documents]
+        records = [a_record(each) for each in documents]
+        for record, one in zip(records, plain, strict=True):
+            assert is_reversal(record, records) == one.moves_back(plain)
+            found[one.moves_back(plain)] += 1
+    assert min(found[True], found[False]) > 30
+
+
 def test_a_sent_move_leaves_alone_the_nodes_and_the_pod_that_it_touched() -> None:
     for seed in range(60):
         random = Random(1000 + seed)

@@ -246,6 +246,28 @@ def test_a_new_leader_holds_what_the_pods_say() -> None:
     assert {node: len(pods) for node, pods in scene.nominator.by_node.items()} == {"n1": 1, "n2": 1}
 
 
+@pytest.mark.parametrize("name", ["ours", "theirs"])
+@pytest.mark.parametrize("end", ["deleted", "Failed", "Succeeded"])
+@pytest.mark.parametrize("was_placed", [True, False])
+def test_a_pod_that_goes_wakes_those_that_wait_for_room(name: str, end: str, was_placed: bool) -> None:
+    """By any scheduler, and once: no room comes of a pod without a node, nor of one that is gone."""
+    scene = Scene()
+    other = a_pod("other", cpu="1", node="n1" * was_placed, schedulerName=name)
+    scene.tell(NodeAdded(a_node("n1")), PodAdded(other), PodAdded(ours(priority=9)))
+    ended = a_pod("other", cpu="1", node="n1" * was_placed, schedulerName=name, status={"phase": end})
+    gone = PodDeleted(other) if end == "deleted" else PodUpdated(other, ended)
+    awake = []
+    for now in (0.0, 100.0):
+        if scene.queue.pop(now) is not None:
+            scene.queue.add_unschedulable_if_not_present(
+                "uid-default-pod", now, frozenset({"NodeResourcesFit"})
+            )
+            scene.tell(gone)
+            awake.append(not scene.queue.depths()["unschedulable"])
+
+    assert awake == ([True, False] if was_placed else [False])
+
+
 def test_heartbeats_wake_no_pod() -> None:
     """A node says every few seconds that it lives; that helps no pod."""
     scene = Scene()

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec import structs
 
 from kube.scripted_server import ToldServer
 from plimsoll.cluster.listed_objects import ObjectReader
@@ -17,7 +18,7 @@ from plimsoll.model.kinds.node import Node
 from plimsoll.model.kinds.pod import Pod
 from plimsoll.model.kinds.workload import PodDisruptionBudget
 from plimsoll.testing.fakes import FakeClock, FakeRandomness, RememberingObserver, settled
-from plimsoll.watches.reflector import SLICE, Reflector
+from plimsoll.watches.reflector import COMPLETE, SLICE, Reflector
 
 PODS = WatchedResource("pods", "/api/v1/pods", Pod)
 NEVER = "0000-01-01T00:00:00Z"
@@ -138,6 +139,34 @@ async def test_lists_page_by_page_then_watches(told: tuple[ToldServer, Session])
     paths = [path for _, path, _, _ in server.requests]
     assert "continue=more" in paths[1]
     assert "resourceVersion=10" in paths[2]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("selector", ["", "app=web"])
+async def test_a_selector_is_in_each_request(
+    told: tuple[ToldServer, Session], selector: str, streaming: bool
+) -> None:
+    """Of each page, and of the watch; without one it is in none."""
+    server, session = told
+    if streaming:
+        end = {"metadata": {"resourceVersion": "10", "annotations": {COMPLETE: "true"}}}
+        server.then_stream(
+            line("ADDED", wire("a", 1)),
+            line("BOOKMARK", end),
+            line("ADDED", wire("b", 11)),
+            hold=asyncio.Event(),
+        )
+    else:
+        server.then(a_list(wire("a", 1), following="more"))
+        server.then(a_list())
+        server.then_stream(line("ADDED", wire("b", 11)), hold=asyncio.Event())
+    resource = structs.replace(PODS, selector=selector)
+
+    async with reflecting(session, resource=resource, streaming=streaming) as sink:
+        await sink.until(["+a", "synced pods", "+b"])
+
+    selected = [request.query.get("labelSelector", "") for *_, request in server.requests]
+    assert selected == [selector] * (1 if streaming else 3)
 
 
 async def test_a_long_list_is_taken_in_slices(told: tuple[ToldServer, Session]) -> None:

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from affected_tests import SLOW, distances, importers_of, is_test
 from distributions import package_of
 from mutants import mutant as mutants
 from mutants.equivalents import Equivalents
-from mutants.hunt import Hunt, Limits, Outcome, Verdict
+from mutants.hunt import Hunt, Limits, Outcome, Verdict, in_turn
 from mutants.mutant import Mutant
 from mutants.reach import Reach
 from mutants.results import Results
@@ -87,6 +86,8 @@ def main() -> int:
     waiting = results.waiting(wanted)
     if waiting:
         errors = os.dup(2)  # pytest captures the other one
+        near = candidates(waiting)
+        files = in_turn(near.values())[: given.files or None]
         hunt = Hunt(
             Reach(ROOT, FOLDER / "reach"),
             waiting,
@@ -94,8 +95,8 @@ def main() -> int:
             given.jobs,
             lambda verdict: results.tell(typed(verdict)),
             lambda text: os.write(errors, f"{text}\n".encode()),
+            lambda mutant: near[mutant.path],
         )
-        files = candidates(waiting, given.files)
         with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
             own = ["-q", "-p", "no:cacheprovider", f"--basetemp={folder}/tests"]
             own += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
@@ -112,11 +113,8 @@ def typed(verdict: Verdict) -> Verdict:
     return replace(verdict, outcome=Outcome.REFUSED, by=why) if why else verdict
 
 
-def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:
-    """The test files of the mutants' packages and those that import their modules.
-
-    First the nearest one of each module, then the second of each: wherever that ends, each has its nearest.
-    """
+def candidates(wanted: Iterable[Mutant]) -> dict[str, list[str]]:
+    """The test files of each module's package and those that import it, nearest first."""
     files = [each for each in _git("ls-files", "-co", "--exclude-standard") if (ROOT / each).exists()]
     modules = [each for each in files if each.endswith(".py")]
     importers = importers_of(modules, ROOT)
@@ -126,9 +124,7 @@ def candidates(wanted: Iterable[Mutant], most: int) -> list[str]:
         if is_test(each) and each.startswith("tests/") and not each.startswith(ELSEWHERE)
     ]
     one_each = {each.path: each for each in wanted}
-    turns = zip_longest(*(nearest(tests, each, importers) for each in one_each.values()), fillvalue="")
-    found = dict.fromkeys(each for turn in turns for each in turn if each)
-    return [*found][: most or None]
+    return {path: nearest(tests, each, importers) for path, each in one_each.items()}
 
 
 def nearest(tests: Iterable[str], mutant: Mutant, importers: Mapping[str, Iterable[str]]) -> list[str]:

@@ -1,7 +1,8 @@
-"""A plugin of pytest that replaces its loop: measures test files, then tries each mutant in a fork.
+"""A plugin of pytest that replaces its loop: tries each mutant in a fork, and measures what tests reach.
 
-The process that has collected the tests forks one for each mutant, plants it there, and runs the tests that
-reach its line, the nearest and cheapest first, then others that reach its module. The first failure ends it.
+The process that has collected the tests forks one for each mutant, plants it there, and runs the test files
+that are nearest by imports. For those that survive, what the tests reach is measured; then a fork runs those
+that reach its line, the nearest and cheapest first, then others that reach its module. A failure ends it.
 One that survives is tried against the rest of those that reach its line, some of each file in turn. A test
 that also fails without the mutant finds nothing.
 """
@@ -12,10 +13,12 @@ import contextlib
 import os
 import resource
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
+from itertools import zip_longest
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -37,6 +40,8 @@ MEMORY = 3 << 30
 PATIENCE_S, PATIENCE = 2.0, 10.0
 #: The status of a process in which a test failed.
 FAILED = 10
+#: Test files that are tried before anything is measured, and seconds that one of their tests may take.
+NEAREST, UNMEASURED_S = 5, 20.0
 
 
 class Outcome(StrEnum):
@@ -79,12 +84,14 @@ class Limits:
         module_s: For others that reach its module.
         wide_s: For the rest of those that reach the line of one that has survived.
         reach_s: For measuring the test files that are not known; no file begins after it.
+        near_s: For the nearest files, before anything is measured; no test begins after it.
     """
 
     line_s: float
     module_s: float
     wide_s: float
     reach_s: float
+    near_s: float = 6.0
 
 
 @dataclass(slots=True)
@@ -100,6 +107,7 @@ class Trial:
         spent_s: Seconds of processor time of the trials before it.
         ran: How many tests have run before.
         how: How the test failed that runs again.
+        is_first: Whether the nearest files are tried, of which nothing is measured.
     """
 
     mutant: Mutant
@@ -110,6 +118,7 @@ class Trial:
     spent_s: float = 0.0
     ran: int = 0
     how: str = ""
+    is_first: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -123,6 +132,7 @@ class Hunt:
         jobs: How many simultaneously.
         tell: What is done with each verdict.
         progress: What is done with a line about the work.
+        nearest: The test files for a mutant, nearest first.
     """
 
     reach: Reach
@@ -131,8 +141,11 @@ class Hunt:
     jobs: InitVar[int]
     tell: Callable[[Verdict], None]
     progress: Callable[[str], object]
+    nearest: Callable[[Mutant], list[str]] = lambda _: []
     _forks: Forks = field(init=False)
     _items: dict[str, pytest.Item] = field(default_factory=dict)
+    _by_file: dict[str, list[pytest.Item]] = field(default_factory=dict)
+    _left: list[Trial] = field(default_factory=list)  #: those that the nearest files have not caught
     _functions: Functions | None = None
     _broken: set[str] = field(default_factory=set)
     _cost_s: dict[str, float] = field(default_factory=dict)
@@ -154,14 +167,18 @@ class Hunt:
         if session.testsfailed:
             return None  # pytest says what could not be collected
         self._items = {item.nodeid: item for item in session.items}
-        files = dict.fromkeys(item.nodeid.partition("::")[0] for item in session.items)
+        for item in session.items:
+            self._by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
         session.config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined] # noqa: SLF001 - no public way; once, before forks share it
         NURSERY.open()
         for folder in distributions.PRODUCT:
             import_all(self.reach.root / folder)
         self._functions = Functions(self.reach.root)
+        self._try_all(session, [self._first_of(each) for each in self.wanted])
+        files = in_turn(self.nearest(each.mutant) for each in self._left) if self._left else []
+        files = [each for each in files if each in self._by_file]
         stale = [each for each in files if not self.reach.is_fresh(each)]
-        self.progress(f"measuring {len(stale)} of {len(files)} test files")
+        self.progress(f"{len(self._left)} are left; measuring {len(stale)} of {len(files)} test files")
         self._measure(session, stale)
         for each in files:
             for name, reached in self.reach.of(each).items():
@@ -169,21 +186,17 @@ class Hunt:
                     self._cost_s[name] = reached.cost_s
                     for path in reached.lines:
                         self._reaching.setdefault(path, {})[name] = reached
-        self._try_all(session)
+        self._try_all(session, [self._second_of(each) for each in self._left])
         return True
 
     def _measure(self, session: pytest.Session, files: Iterable[str]) -> None:
-        by_file: dict[str, list[pytest.Item]] = {}
-        for item in session.items:
-            by_file.setdefault(item.nodeid.partition("::")[0], []).append(item)
-
         def measured(file: str) -> Work:
             def run(line: Connection) -> None:
-                recorder = Recorder(self.reach.root, by_file[file])
+                recorder = Recorder(self.reach.root, self._by_file[file])
                 become_worker(session.config, self._forks.number, _Deaf())
                 session.config.pluginmanager.register(recorder)
                 recorder.start()
-                _run(by_file[file], line.send)
+                _run(self._by_file[file], line.send)
                 self.reach.keep(file, recorder.tests())
 
             return run
@@ -205,14 +218,29 @@ class Hunt:
         if waiting:
             self.progress(f"no time left to measure the farthest {len(waiting)}")
 
-    def _try_all(self, session: pytest.Session) -> None:
-        waiting: list[Trial] = [self.trial_of(each) for each in reversed(self.wanted)]
+    def _first_of(self, mutant: Mutant) -> Trial:
+        """The tests of the nearest files."""
+        files = [each for each in self.nearest(mutant) if each in self._by_file][:NEAREST]
+        tests = [item.nodeid for each in files for item in self._by_file[each]]
+        return Trial(mutant, [each for each in tests if each not in self._broken], is_first=True)
+
+    def _second_of(self, first: Trial) -> Trial:
+        """The tests that are known to reach a mutant that the nearest files have not caught."""
+        trial = self.trial_of(first.mutant)
+        trial.spent_s = first.spent_s
+        return trial
+
+    def _try_all(self, session: pytest.Session, trials: Sequence[Trial]) -> None:
+        waiting = [*reversed(trials)]
 
         def following() -> tuple[Trial, Work] | None:
             while waiting:
                 trial = waiting.pop()
                 if trial.tests:
                     return trial, self._in_fork(session, trial)
+                if trial.is_first:
+                    self._left.append(trial)
+                    continue
                 self.tell(Verdict(trial.mutant, Outcome.NOT_REACHED))
             return None
 
@@ -229,6 +257,9 @@ class Hunt:
             return None
         ran = end.said[-1] + 1
         test = trial.tests[ran - 1]
+        if end.status == DONE and trial.is_planted and trial.is_first:
+            self._left.append(trial)
+            return None
         if end.status == DONE and trial.is_planted:
             if not trial.ran and (more := self._affordable(trial.rest, self.limits.wide_s)):
                 rest = trial.rest[len(more) :]
@@ -242,9 +273,11 @@ class Hunt:
         if trial.is_planted:
             how = "" if end.status == FAILED else "does not end: "
             ran += trial.ran
-            return Trial(trial.mutant, [test], is_planted=False, spent_s=trial.spent_s, ran=ran, how=how)
+            again = Trial(trial.mutant, [test], is_planted=False, spent_s=trial.spent_s, ran=ran, how=how)
+            again.is_first = trial.is_first
+            return again
         self._broken.add(test)
-        following = self.trial_of(trial.mutant)
+        following = self._first_of(trial.mutant) if trial.is_first else self.trial_of(trial.mutant)
         following.spent_s = trial.spent_s
         return following
 
@@ -309,9 +342,14 @@ class Hunt:
             signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
             def begins(place: int) -> None:
+                if trial.is_first and time.process_time() - began_s > self.limits.near_s:
+                    os._exit(DONE)
                 line.send(place)
-                cost_s = self._cost_s[trial.tests[place]]
-                signal.setitimer(signal.ITIMER_PROF, PATIENCE_S + PATIENCE * cost_s)
+                cost_s = self._cost_s.get(trial.tests[place])
+                patience_s = UNMEASURED_S if cost_s is None else PATIENCE_S + PATIENCE * cost_s
+                signal.setitimer(signal.ITIMER_PROF, patience_s)
+
+            began_s = time.process_time()
 
             _run([self._items[each] for each in trial.tests], begins)
 
@@ -340,6 +378,12 @@ def _run(items: Sequence[pytest.Item], begins: Callable[[int], None]) -> None:
         begins(place)
         following = items[place + 1] if place + 1 < len(items) else None
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+
+
+def in_turn(rows: Iterable[Sequence[str]]) -> list[str]:
+    """The first of each row, then the second of each, without those that were there before."""
+    turns = zip_longest(*rows, fillvalue="")
+    return [*dict.fromkeys(each for turn in turns for each in turn if each)]
 
 
 def import_all(folder: Path) -> None:

@@ -216,7 +216,7 @@ class PolicyController:
     async def _apply(self) -> None:
         """Put accepted policies into effect; the oldest goes first if several have one scheduler name.
 
-        Nothing is awaited before all is in effect: of two changes at once the later one decides.
+        Nothing is awaited before all is in effect: of two simultaneous changes the later one decides.
         """
         ordered = sorted(self._known.values(), key=lambda each: each.age_order)
         accepted = ((each.accepted, each.order) for each in ordered if each.accepted is not None)

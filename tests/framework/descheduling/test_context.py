@@ -1,5 +1,6 @@
 """Strategies see the cluster live and in a fixed order."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -49,6 +50,22 @@ def test_siblings_come_together() -> None:
     assert [[pod.name for pod in pods] for _, pods in context.siblings()] == [["n1-0", "n1-1"]]
     assert list(context.siblings("elsewhere")) == []
     assert context.namespaces() == ["default"]
+
+
+def test_siblings_of_some_templates_are_those_of_all_without_the_others() -> None:
+    pods = [
+        a_pod(f"{owner}{at}", node=f"n{at % 2}", owner=f"ReplicaSet/{owner}", labels={"of": owner})
+        for owner in "cab"
+        for at in range(3)
+    ]
+    context = a_context([a_node("n0"), a_node("n1")], pods)
+    found = list(context.siblings())
+
+    assert len(found) == 3
+    for chosen in product((False, True), repeat=3):
+        among = [template for (template, _), is_chosen in zip(found, chosen, strict=True) if is_chosen]
+        expected = [each for each, is_chosen in zip(found, chosen, strict=True) if is_chosen]
+        assert list(context.siblings(among=among)) == expected
 
 
 def test_the_snapshot_is_of_the_present() -> None:

@@ -133,5 +133,5 @@ GOES_MEANWHILE = [
 @example(CHANGES_BACK)
 @example(GOES_MEANWHILE)
 @given(changes)
-def test_of_changes_at_once_the_last_decides(drawn: list[tuple[str, str, float, float]]) -> None:
+def test_of_simultaneous_changes_the_last_decides(drawn: list[tuple[str, str, float, float]]) -> None:
     asyncio.run(played(drawn))
