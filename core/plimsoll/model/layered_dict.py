@@ -6,7 +6,7 @@ layered dict copies only what has changed since the layer below was made.
 """
 
 from collections.abc import ItemsView, Iterator, Mapping, MutableMapping, ValuesView
-from typing import Any, Never, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -132,62 +132,6 @@ class _Values(ValuesView[V]):
             yield value
 
 
-class ForkedDict(dict[K, V]):
-    """A dict of which copies are taken now and then, each at the cost of what has changed meanwhile.
-
-    Reading it costs what reading a dict costs. Once a copy was taken, a write costs twice, until a sixteenth
-    has changed: then the next copy is a whole one, so that no replaced value is kept for long.
-    """
-
-    __slots__ = ("_twin",)
-
-    def __init__(self, content: Mapping[K, V]) -> None:
-        super().__init__(content)
-        self._twin: LayeredDict[K, V] | None = None  #: the same content, to be copied
-
-    def fork(self) -> LayeredDict[K, V]:
-        """An independent copy."""
-        if self._twin is None:
-            self._twin = LayeredDict(dict(self))
-        return self._twin.copy()
-
-    def __setitem__(self, key: K, value: V) -> None:
-        """Set a value."""
-        super().__setitem__(key, value)
-        if self._twin is not None:
-            self._twin[key] = value
-            self._let_go()
-
-    def __delitem__(self, key: K) -> None:
-        """Delete a key; KeyError without one."""
-        super().__delitem__(key)
-        if self._twin is not None:
-            del self._twin[key]
-            self._let_go()
-
-    def pop(self, key: K, default: Any = None) -> Any:
-        """Delete a key; returns its value, or the default."""
-        if key not in self:
-            return default
-        value = self[key]
-        del self[key]
-        return value
-
-    def _refuse(self, *_args: object, **_entries: object) -> Never:
-        raise TypeError("a ForkedDict is written to by key")
-
-    clear = popitem = setdefault = update = __ior__ = _refuse
-
-    def _let_go(self) -> None:
-        if self._twin is not None and self._twin.changes * 16 > len(self) + 1_024:
-            self._twin = None
-
-
-def forked(content: MutableMapping[K, V]) -> MutableMapping[K, V]:
-    """The same content, in a form of which copies are cheap; a layered dict is that already."""
-    return content if isinstance(content, ForkedDict | LayeredDict) else ForkedDict(content)
-
-
 def halved(content: Mapping[K, V]) -> tuple[LayeredDict[K, V], LayeredDict[K, V]]:
     """Two independent copies on one layer below: the replacement of ``content``, and another one.
 
@@ -202,6 +146,4 @@ def halved(content: Mapping[K, V]) -> tuple[LayeredDict[K, V], LayeredDict[K, V]
 
 def layered(content: Mapping[K, V]) -> LayeredDict[K, V]:
     """A copy that can be copied cheaply."""
-    if isinstance(content, ForkedDict):
-        return content.fork()
     return content.copy() if isinstance(content, LayeredDict) else LayeredDict(dict(content))

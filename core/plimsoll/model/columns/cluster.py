@@ -40,7 +40,7 @@ from plimsoll.model.kinds.node import Node, Taint, allocatable_of, decide_the_sa
 from plimsoll.model.kinds.objects import ClusterObjects
 from plimsoll.model.kinds.pod_info import PodInfo, Templates, counts_the_same
 from plimsoll.model.kinds.requests import LARGEST_AMOUNT
-from plimsoll.model.layered_dict import forked, layered
+from plimsoll.model.layered_dict import layered
 
 IndexT = TypeVar("IndexT", bound=PodIndex)
 
@@ -652,7 +652,6 @@ class Cluster:
     def fork(self) -> "Cluster":
         """An independent copy for simulated moves; neither side sees the other's changes."""
         twin = Cluster(self.templates, capacity=0)
-        self.pods, self._row_of_pod = forked(self.pods), forked(self._row_of_pod)
         twin.objects = self.objects.fork()
         twin.nodes = list(self.nodes)
         twin.rows = dict(self.rows)
