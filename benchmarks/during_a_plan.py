@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import os
 import platform
 import signal
@@ -326,6 +327,8 @@ async def run(chosen: argparse.Namespace) -> int:
     token = new_token()
     server = extended_server(api, token)
     furnish(api, chosen.nodes, chosen.pods)
+    gc.collect()
+    gc.freeze()  # else pods wait while this process, the API server, looks for garbage among all objects
     ages.append(timedelta())
     url = await server.start()
     port = free_port()
