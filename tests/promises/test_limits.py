@@ -168,6 +168,58 @@ def test_a_replacement_that_is_ready_ends_a_flight(
     assert len(stream.said) == count
 
 
+def test_a_pod_that_becomes_ready_in_the_moment_of_an_eviction_is_ready() -> None:
+    """The flight of the one before it has ended."""
+    stream = a_cluster()
+    limited(stream)
+    stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.evict("web-1")
+    stream.wait(1.0)
+    stream.pod("web-3", "n1", ready=True)
+    a_move(stream, "web-2")
+
+    assert stream.said == []
+
+
+BUNDLE = {"name": "b", "group": "train", "moves": 2}
+TORN = ["web-1 was evicted for tidy: 1 of 2 moves of train were announced"]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        pytest.param([], TORN, id="alone"),
+        pytest.param([("web-2", {})], [], id="whole"),
+        pytest.param([("web-2", {}), ("web-3", {})], [], id="more-than-it-says"),
+        pytest.param([("web-2", {"phases": ("Planned",)})], TORN, id="only-planned"),
+        pytest.param([("web-2", {"policy": "other"})], TORN, id="of-another-policy"),
+        pytest.param([("web-2", {"bundle": {"name": "c"}})], TORN, id="of-another-group"),
+        pytest.param([("web-2", {"bundle": None})], TORN, id="of-no-group"),
+    ],
+)
+def test_a_group_leaves_whole(others: list[tuple[str, dict[str, Any]]], said: list[str]) -> None:
+    """All of its moves are announced before the first of its pods is evicted."""
+    stream = a_cluster()
+    stream.pod("web-3", "n1", ready=True)
+    for name, given in (*others, ("web-1", {})):
+        stream.record(name, **{"phases": ("Planned", "Evicting"), "bundle": BUNDLE, **given})
+    stream.evict("web-1")
+
+    assert stream.said == said
+
+
+def test_the_moves_of_a_group_are_not_counted_by_workload() -> None:
+    """They are evicted together, though one of a workload at a time is the limit."""
+    stream = a_cluster()
+    limited(stream)
+    for name in ("web-1", "web-2"):
+        stream.record(name, phases=("Planned", "Evicting"), bundle=BUNDLE)
+    for name in ("web-1", "web-2"):
+        stream.evict(name)
+
+    assert stream.said == []
+
+
 FROZEN = ["web-1 was evicted for tidy: a budget of the policy allows none at that time"]
 
 

@@ -11,6 +11,7 @@ EVICTED = "web-1 was evicted for tidy: "
 OURS, UPSTREAMS = "plimsoll.dev/evict", "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
+WAIVED = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
 
 def annotated(**annotations: str) -> dict[str, Any]:
@@ -42,6 +43,15 @@ FAILED: dict[str, Any] = {**OWNERLESS, "status": {"phase": "Failed"}}
 DAEMON: dict[str, Any] = {"metadata": {"ownerReferences": [{"kind": "DaemonSet", "uid": "uid-web"}]}}
 UPSTREAM = {"planner": "Upstream"}
 TWO = evictor(minReplicas=2)
+OWNERS: dict[str, Any] = {
+    "metadata": {
+        "ownerReferences": [
+            {"kind": "Batch", "uid": "uid-batch"},
+            {"kind": "ReplicaSet", "uid": "uid-web", "controller": True},
+        ]
+    }
+}
+STARTED: dict[str, Any] = {"status": {"startTime": moment(-200.0)}}
 
 
 @pytest.mark.parametrize(
@@ -166,6 +176,23 @@ TWO = evictor(minReplicas=2)
         pytest.param(
             volume(emptyDir={}), protections("PodsWithLocalStorage"), {}, "", id="local-storage-allowed"
         ),
+        pytest.param(
+            {**volume(emptyDir={}), **annotated(**{WAIVED: "u,v"})}, {}, {}, "", id="local-storage-waived"
+        ),
+        pytest.param(
+            {**volume(emptyDir={}), **annotated(**{WAIVED: "u"})},
+            {},
+            {},
+            "it has local storage",
+            id="other-storage-waived",
+        ),
+        pytest.param(
+            {**volume(emptyDir={}), **annotated(**{WAIVED: "v"})},
+            UPSTREAM,
+            {},
+            "it has local storage",
+            id="nothing-waived-upstream",
+        ),
         pytest.param(DAEMON, {}, {}, "it is of a DaemonSet", id="daemon-set"),
         pytest.param(DAEMON, protections("DaemonSetPods"), {}, "", id="daemon-set-allowed"),
         pytest.param(CLAIM, {}, {}, "it has a volume claim", id="claim"),
@@ -249,9 +276,17 @@ TWO = evictor(minReplicas=2)
             "",
             id="two-owners-have-no-minimum-upstream",
         ),
-        # age, by the operator's clock: it was bound long ago
+        pytest.param(OWNERS, TWO, {}, "", id="the-controllers-replicas"),
+        pytest.param(OWNERS, evictor(minReplicas=3), {}, "its owner has 2 pods, 3 must be", id="and-too-few"),
+        # age, by the operator's clock, which may be a second off: it was bound long ago
         pytest.param({}, evictor(minPodAge="3m"), {}, "", id="bound-long-ago"),
         pytest.param({}, evictor(minPodAge="1h"), {}, "it was 100 s old, 1h must be", id="young"),
+        pytest.param({}, evictor(minPodAge="1001s"), {}, "", id="bound-just-long-enough-ago"),
+        pytest.param({}, evictor(minPodAge="1002s"), {}, "it was 100 s old, 1002s must be", id="bound-late"),
+        pytest.param(STARTED, evictor(minPodAge="1201s"), {}, "", id="started-just-long-enough-ago"),
+        pytest.param(
+            STARTED, evictor(minPodAge="1202s"), {}, "it was 1200 s old, 1202s must be", id="started-late"
+        ),
         pytest.param(
             {"status": {"startTime": None}},
             evictor(minPodAge="1s"),
@@ -526,6 +561,25 @@ def test_victims_of_preemption_are_not_asked_about() -> None:
     stream.wait(31.0)
     stream.lead()
     a_move(stream, strategy="DefaultPreemption", policy="serve")
+
+    assert stream.said == []
+
+
+def test_what_is_deleted_is_no_eviction() -> None:
+    """Nor is a request that a pod leave which lets none go: it was leaving already."""
+    stream = a_cluster()
+    stream.pod("important", spec={"priority": 10})
+    for name in ("web-1", "web-2"):
+        stream.change("pods", name, annotated(**{OURS: "false"}))
+    stream.wait(31.0)
+    stream.lead()
+    why = {"status": {"conditions": [{"type": "DisruptionTarget"}]}}
+    stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-1", why, stream.by())
+    stream.delete("pods", "web-1", stream.by(f"/api/v1/namespaces/{NAMESPACE}/pods/web-1", method="DELETE"))
+    stream.record("web-2", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-2", {"metadata": {"deletionTimestamp": "now"}})
+    stream.evict("web-2")
 
     assert stream.said == []
 

@@ -297,7 +297,13 @@ def test_returned_by_a_rollout_is_a_new_pod_on_the_old_node() -> None:
             10.0,
             ["is Failed (ReplacementNotReady) 10 s after its rollout began"],
         ),
-        ({}, 280.0, []),
+        ({"progressDeadlineSeconds": 100}, 89.0, []),
+        (
+            {"progressDeadlineSeconds": 100},
+            88.0,
+            ["is Failed (ReplacementNotReady) 88 s after its rollout began"],
+        ),
+        ({}, 267.0, []),
         ({}, 200.0, ["is Failed (ReplacementNotReady) 200 s after its rollout began"]),
         (None, 1.0, []),
     ],
@@ -557,9 +563,9 @@ def test_a_pod_that_another_record_has_is_not_overlooked(owner: str, count: int)
     assert len([each for each in stream.said if "though web-3" in each]) == count
 
 
-@pytest.mark.parametrize(("is_before", "said"), [(False, 0), (True, 1)])
-def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: int) -> None:
-    """Nothing tells whose place it has taken; a victim's record ends when its pod has left."""
+@pytest.mark.parametrize(("when", "said"), [("before", 1), ("with", 0), ("after", 0), ("never", 1)])
+def test_a_pod_may_be_there_for_a_victim_that_left_since(when: str, said: int) -> None:
+    """Nothing tells whose place it has taken; a victim's record ends when its pod has left, or will not."""
     stream = a_cluster()
     stream.policy(rebalancing={"limits": {"perWorkload": 9}})
     stream.pod("important", spec={"priority": 1})
@@ -568,13 +574,16 @@ def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: 
         victim = a_move(stream, "web-2", strategy="DefaultPreemption", policy="serve")
         stream.enter(victim, "Settled", reason="Left")
 
-    if is_before:
+    if when in ("before", "with"):
         preempt()
-        stream.wait(1.0)
+        stream.wait(1.0 if when == "before" else 0.0)
     a_move(stream)
     stream.wait(1.0)
-    if not is_before:
+    if when == "after":
         preempt()
+    elif when == "never":
+        spared = stream.record("web-2", phases=("Planned",), strategy="DefaultPreemption", policy="serve")
+        stream.enter(spared, "Cancelled")
     replaced(stream)
     stream.wait(400.0)
     stream.lead()
@@ -589,6 +598,8 @@ def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: 
         pytest.param("", "before", "after", 0, id="deleted"),
         pytest.param("Cancelled", "before", "after", 0, id="not-evicted"),
         pytest.param("Settled", "before", "after", 1, id="moved"),
+        pytest.param("", "with", "after", 0, id="came-with-it"),
+        pytest.param("", "before", "with", 0, id="left-with-it"),
         pytest.param("", "before", "before", 1, id="left-before"),
         pytest.param("", "after", "after", 1, id="came-later"),
         pytest.param("", "before", "never", 1, id="stays"),
@@ -611,7 +622,10 @@ def test_a_pod_may_be_there_for_one_that_was_deleted(record: str, born: str, lef
     if record == "Cancelled":
         stream.enter(stream.record("web-8", phases=("Planned",)), record)
     stream.wait(1.0)
+    if born == "with":
+        stream.pod("web-8", "n1", ready=True, owner="web")
     a_move(stream)
+    leave("with")
     stream.wait(1.0)
     if born == "after":
         stream.pod("web-8", "n1", ready=True, owner="web")
