@@ -335,9 +335,9 @@ def test_claims_that_give_no_way_are_found(seconds: list[float], said: list[str]
     """After half a minute, once; a claim with another device has no part in it."""
     story = Story()
     for name, device in (("one", "gpu"), ("two", "gpu"), ("three", "part-1")):
-        story.claim(name, device)
-    for at in seconds:
-        story.write("nodes", {"metadata": {"name": "n"}}, at)
+        story.claim(name, device, at=100.0)
+    for each in seconds:
+        story.write("nodes", {"metadata": {"name": "n"}}, 100.0 + each)
 
     assert story.found == said
     assert story.promise.unfinished() == ["d/p/gpu is allocated twice at the end"]

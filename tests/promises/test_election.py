@@ -97,6 +97,7 @@ def test_a_released_lease_is_taken_immediately() -> None:
 def test_who_was_robbed_may_take_it_back(seconds: float, said: list[str]) -> None:
     """While it would still be its own."""
     stream = Stream()
+    stream.wait(100.0)
     stream.lead()
     stream.wait(seconds - 2.0)
     stream.lead("", "thief-id")

@@ -181,6 +181,22 @@ def test_a_pod_that_becomes_ready_in_the_moment_of_an_eviction_is_ready() -> Non
     assert stream.said == []
 
 
+def test_each_of_several_flights_ends_with_a_replacement_of_its_own() -> None:
+    """The earliest one that came after it."""
+    stream = a_cluster()
+    stream.pod("web-3", "n1", ready=True)
+    limited(stream)
+    for name, replacement in (("web-1", "web-8"), ("web-3", "web-9")):
+        stream.record(name, phases=("Planned", "Evicting"))
+        stream.evict(name)
+        stream.wait(1.0)
+        stream.pod(replacement, "n1", ready=True)
+        stream.wait(1.0)
+    a_move(stream, "web-2")
+
+    assert stream.said == []
+
+
 BUNDLE = {"name": "b", "group": "train", "moves": 2}
 TORN = ["web-1 was evicted for tidy: 1 of 2 moves of train were announced"]
 
@@ -244,6 +260,19 @@ def test_windows(budget: dict[str, Any], said: list[str]) -> None:
     assert moment(0.0) == BEGIN
     assert EPOCH == 1_800_000_000
     assert stream.said == said
+
+
+@pytest.mark.parametrize("was_frozen", [True, False])
+def test_a_freeze_of_late_may_not_be_known(was_frozen: bool) -> None:
+    """Nor that it has ended: while the policy is edited either version may decide."""
+    stream = a_cluster()
+    for frozen in (was_frozen, not was_frozen):
+        stream.policy(rebalancing={"limits": {"budgets": [{"name": "b", "evictions": 0}] if frozen else []}})
+        stream.wait(29.0)
+    stream.lead()
+    a_move(stream)
+
+    assert stream.said == []
 
 
 def test_the_seconds_in_which_a_window_closes_are_nobodys() -> None:
@@ -335,6 +364,19 @@ def test_which_evictions_a_run_has_made(begin: float, end: float, given: dict[st
     stream.change(POLICIES, "tidy", {"status": {"lastRun": {"startTime": moment(159.0)}}})
 
     assert len(stream.said) == count
+
+
+def test_a_run_goes_by_the_policy_that_it_began_with() -> None:
+    """One that is edited in the middle of it counts for the next."""
+    stream = a_cluster()
+    limited(stream, total=2)
+    stream.wait(1.0)
+    moved(stream, 1)
+    limited(stream, total=1)
+    moved(stream, 1)
+    ran(stream, 160.0, 230.0)
+
+    assert stream.said == []
 
 
 def test_evictions_of_other_policies_are_not_of_the_run() -> None:

@@ -36,6 +36,14 @@ def test_a_record_is_of_a_pod_that_existed(pod: dict[str, str], said: list[str])
     assert stream.said == said
 
 
+def test_of_a_pod_that_never_existed_nothing_more_is_said() -> None:
+    """However far its record goes."""
+    stream = a_cluster()
+    stream.record("ghost", phases=("Planned", "Evicting", "Evicted"))
+
+    assert stream.said == ["the record move-ghost is of the pod ghost (uid-ghost), which never existed"]
+
+
 @pytest.mark.parametrize("phase", ["Evicting", "Evicted", "Surging"])
 def test_moves_under_way_are_not_forgotten(phase: str) -> None:
     """By the operator; people may delete what they like."""
@@ -367,6 +375,21 @@ def test_a_replacement_is_waited_for(reason: str, seconds: float, owner: Any, sa
     assert stream.said == ([MOVE + said.format(reason=reason)] if said else [])
 
 
+def test_a_replacement_is_waited_for_since_the_pod_has_left() -> None:
+    """It had ended before it was evicted."""
+    stream = a_cluster()
+    name = stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-1", {"status": {"phase": "Failed"}})
+    stream.wait(200.0)
+    stream.lead()
+    stream.evict("web-1")
+    stream.enter(name, "Evicted")
+    stream.wait(67.0)
+    stream.enter(name, "Failed", reason="NoReplacement")
+
+    assert stream.said == []
+
+
 @pytest.mark.parametrize(
     ("ready_s", "said"), [(30.1, ["is Failed, though web-3 has taken the place of web-1"]), (30.0, [])]
 )
@@ -487,6 +510,18 @@ def test_a_record_sees_its_replacement() -> None:
     assert [each for each in stream.said if "record" in each and "policy" not in each] == [
         MOVE + "is Evicted, though web-3 has taken the place of web-1"
     ]
+
+
+@pytest.mark.parametrize(("ready_s", "count"), [(60.0, 0), (60.1, 1)])
+def test_a_record_may_not_have_seen_a_replacement_of_late(ready_s: float, count: int) -> None:
+    """One that has become ready within the last minute."""
+    stream = a_cluster()
+    a_move(stream)
+    stream.wait(100.0)
+    replaced(stream)
+    stream.wait(ready_s)
+
+    assert len(list(stream.checker._records.unfinished(60.0, stream.at))) == count
 
 
 def test_phases_are_counted_by_who_wrote_them() -> None:

@@ -8,7 +8,7 @@ import pytest
 from promises.commits import Commit
 from promises.lives import most
 from promises.pods import controller_of
-from promises.quantities import MOST, requests
+from promises.quantities import MOST, counts_all, requests
 from promises.streams import Stream
 from promises.view import DEFINITIONS, KEPT_S, View
 
@@ -107,3 +107,4 @@ def test_amounts_beyond_64_bits_count_nothing(name: str, text: str, expected: in
     pod = {"spec": {"containers": [{"resources": {"requests": {name: text}}}]}}
 
     assert requests(pod).get(name) == expected
+    assert counts_all(pod) is (expected is not None)
