@@ -121,7 +121,7 @@ class DevicePromise:
             wanted = self._wanted(pod)
             plain = {**pod, "spec": {key: pod["spec"][key] for key in pod["spec"] if key != "resourceClaims"}}
             place = next((each for each in places.of(plain) if wanted <= self._free_on(each)), "")
-            if 0 < wanted < UNKNOWN and place:
+            if wanted and place:
                 found.append(f"{pod['metadata']['name']} is not placed, though {place} has devices")
         return found
 

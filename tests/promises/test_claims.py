@@ -171,9 +171,16 @@ def test_a_node_reaches_a_volume(objects: list[tuple[str, Obj]], zone: str, expe
     assert claimed(*objects).reach(pod("new", "data"), node(zone)) is expected
 
 
-LIMIT = (
+LIMIT: tuple[str, Obj] = (
     CSI_NODES,
     {"metadata": {"name": "x"}, "spec": {"drivers": [{"name": "csi.test", "allocatable": {"count": 1}}]}},
+)
+TWO_LIMITS = (
+    CSI_NODES,
+    {
+        "metadata": {"name": "x"},
+        "spec": {"drivers": [*LIMIT[1]["spec"]["drivers"], {"name": "b", "allocatable": {"count": 9}}]},
+    },
 )
 
 
@@ -193,4 +200,5 @@ def test_a_node_attaches_so_many(wanted: Obj, there: tuple[Obj, ...], expected: 
     objects = [(CLAIMS, claim(name, volume="disk")) for name in ("data", "more")]
 
     assert claimed(*objects, DISK, LIMIT, placed=there).reach(wanted, node()) is expected
+    assert claimed(*objects, DISK, TWO_LIMITS, placed=there).reach(wanted, node()) is expected
     assert claimed(*objects, DISK, placed=there).reach(wanted, node()) is True

@@ -97,6 +97,7 @@ def test_a_released_lease_is_taken_immediately() -> None:
 def test_who_was_robbed_may_take_it_back(seconds: float, said: list[str]) -> None:
     """While it would still be its own."""
     stream = Stream()
+    stream.wait(100.0)
     stream.lead()
     stream.wait(seconds - 2.0)
     stream.lead("", "thief-id")
@@ -106,16 +107,17 @@ def test_who_was_robbed_may_take_it_back(seconds: float, said: list[str]) -> Non
     assert stream.said == said
 
 
-@pytest.mark.parametrize("how", ["deleted", "shortened", "stolen"])
+@pytest.mark.parametrize("how", ["deleted", "emptied", "shortened", "stolen"])
 def test_a_lease_that_somebody_offers_is_taken_immediately(how: str) -> None:
-    """Deleted by hand, or with a shorter time in it; one that was stolen is to expire."""
+    """Deleted by hand, without a holder, or with a shorter time in it; one that was stolen is to expire."""
     stream = Stream()
     stream.lead()
     stream.wait(2.0)
     if how == "deleted":
         stream.delete_lease()
     else:
-        stream.lead("", "red-id", duration_s=14 if how == "shortened" else 15)
+        holder = "" if how == "emptied" else "red-id"
+        stream.lead("", holder, duration_s=14 if how == "shortened" else 15)
     stream.lead("blue")
 
     assert stream.said == (["blue took the lease of red-id after 0.0 s"] if how == "stolen" else [])

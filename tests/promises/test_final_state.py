@@ -200,6 +200,7 @@ def test_important_pods_make_room(serve: dict[str, Any], scheduler: str, said: l
     stream.policy("serve", moves=False, scheduling={"schedulerName": "plimsoll", **serve})
     via = {"schedulerName": "other", "preemption": {"viaEviction": True}}
     stream.policy("other", moves=False, scheduling=via)
+    stream.policy("second", moves=False, scheduling={"schedulerName": "plimsoll"})
     asks = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]}
     stream.delete("nodes", "n2")
     stream.pod("new", spec={"priority": 10, "schedulerName": scheduler, **asks})

@@ -168,6 +168,74 @@ def test_a_replacement_that_is_ready_ends_a_flight(
     assert len(stream.said) == count
 
 
+def test_a_pod_that_becomes_ready_in_the_moment_of_an_eviction_is_ready() -> None:
+    """The flight of the one before it has ended."""
+    stream = a_cluster()
+    limited(stream)
+    stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.evict("web-1")
+    stream.wait(1.0)
+    stream.pod("web-3", "n1", ready=True)
+    a_move(stream, "web-2")
+
+    assert stream.said == []
+
+
+def test_each_of_several_flights_ends_with_a_replacement_of_its_own() -> None:
+    """The earliest one that came after it."""
+    stream = a_cluster()
+    stream.pod("web-3", "n1", ready=True)
+    limited(stream)
+    for name, replacement in (("web-1", "web-8"), ("web-3", "web-9")):
+        stream.record(name, phases=("Planned", "Evicting"))
+        stream.evict(name)
+        stream.wait(1.0)
+        stream.pod(replacement, "n1", ready=True)
+        stream.wait(1.0)
+    a_move(stream, "web-2")
+
+    assert stream.said == []
+
+
+BUNDLE = {"name": "b", "group": "train", "moves": 2}
+TORN = ["web-1 was evicted for tidy: 1 of 2 moves of train were announced"]
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        pytest.param([], TORN, id="alone"),
+        pytest.param([("web-2", {})], [], id="whole"),
+        pytest.param([("web-2", {}), ("web-3", {})], [], id="more-than-it-says"),
+        pytest.param([("web-2", {"phases": ("Planned",)})], TORN, id="only-planned"),
+        pytest.param([("web-2", {"policy": "other"})], TORN, id="of-another-policy"),
+        pytest.param([("web-2", {"bundle": {"name": "c"}})], TORN, id="of-another-group"),
+        pytest.param([("web-2", {"bundle": None})], TORN, id="of-no-group"),
+    ],
+)
+def test_a_group_leaves_whole(others: list[tuple[str, dict[str, Any]]], said: list[str]) -> None:
+    """All of its moves are announced before the first of its pods is evicted."""
+    stream = a_cluster()
+    stream.pod("web-3", "n1", ready=True)
+    for name, given in (*others, ("web-1", {})):
+        stream.record(name, **{"phases": ("Planned", "Evicting"), "bundle": BUNDLE, **given})
+    stream.evict("web-1")
+
+    assert stream.said == said
+
+
+def test_the_moves_of_a_group_are_not_counted_by_workload() -> None:
+    """They are evicted together, though one of a workload at a time is the limit."""
+    stream = a_cluster()
+    limited(stream)
+    for name in ("web-1", "web-2"):
+        stream.record(name, phases=("Planned", "Evicting"), bundle=BUNDLE)
+    for name in ("web-1", "web-2"):
+        stream.evict(name)
+
+    assert stream.said == []
+
+
 FROZEN = ["web-1 was evicted for tidy: a budget of the policy allows none at that time"]
 
 
@@ -192,6 +260,19 @@ def test_windows(budget: dict[str, Any], said: list[str]) -> None:
     assert moment(0.0) == BEGIN
     assert EPOCH == 1_800_000_000
     assert stream.said == said
+
+
+@pytest.mark.parametrize("was_frozen", [True, False])
+def test_a_freeze_of_late_may_not_be_known(was_frozen: bool) -> None:
+    """Nor that it has ended: while the policy is edited either version may decide."""
+    stream = a_cluster()
+    for frozen in (was_frozen, not was_frozen):
+        stream.policy(rebalancing={"limits": {"budgets": [{"name": "b", "evictions": 0}] if frozen else []}})
+        stream.wait(29.0)
+    stream.lead()
+    a_move(stream)
+
+    assert stream.said == []
 
 
 def test_the_seconds_in_which_a_window_closes_are_nobodys() -> None:
@@ -283,6 +364,19 @@ def test_which_evictions_a_run_has_made(begin: float, end: float, given: dict[st
     stream.change(POLICIES, "tidy", {"status": {"lastRun": {"startTime": moment(159.0)}}})
 
     assert len(stream.said) == count
+
+
+def test_a_run_goes_by_the_policy_that_it_began_with() -> None:
+    """One that is edited in the middle of it counts for the next."""
+    stream = a_cluster()
+    limited(stream, total=2)
+    stream.wait(1.0)
+    moved(stream, 1)
+    limited(stream, total=1)
+    moved(stream, 1)
+    ran(stream, 160.0, 230.0)
+
+    assert stream.said == []
 
 
 def test_evictions_of_other_policies_are_not_of_the_run() -> None:

@@ -37,6 +37,8 @@ def test_durations(text: str, expected: float) -> None:
         ("30-59 * * * *", True),
         ("31-59 * * * *", False),
         ("10/20 * * * *", True),
+        ("3-59/9 * * * *", True),
+        ("3-59/11 * * * *", False),
         ("10/30 * * * *", False),
         ("10-20/10 * * * *", False),
         ("* * * * mon-fri", True),

@@ -132,13 +132,24 @@ PORT: Obj = {"containers": [{"ports": [{"containerPort": 80, "hostPort": 80}]}]}
             [],
             id="one of a group",
         ),
+        pytest.param(
+            pod(topologySpreadConstraints=[SPREAD, BY_NODE]),
+            [pod("n1", "x"), pod("n2", "y")],
+            ["x", "y"],
+            id="nodes without one of the labels do not count",
+        ),
         pytest.param(pod(schedulingGates=[{"name": "a/b"}]), [], [], id="gated"),
         pytest.param(pod(affinity={"podAffinity": {REQUIRED: [TERM]}}), [], [], id="not evaluated"),
     ],
 )
 def test_a_place_is_sure(wanted: Obj, there: list[Obj], expected: list[str]) -> None:
-    """Each rule takes a node away; a rule that is not evaluated takes all."""
-    found = places(wanted, node("x", "a"), node("y", "b"), *there).of(wanted)
+    """Each rule takes a node away; a rule that is not evaluated takes all.
+
+    A third node is tainted, and in no zone.
+    """
+    third = node("z", taints=(TAINT,))
+    del third["metadata"]["labels"][ZONE]
+    found = places(wanted, node("x", "a"), node("y", "b"), third, *there).of(wanted)
 
     assert list(found) == expected
 

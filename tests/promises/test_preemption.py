@@ -138,12 +138,13 @@ def queue(name: str) -> dict[str, Any]:
 def test_a_queue_may_reclaim_what_it_deserves(
     victim: str, pod: str, fair: dict[str, Any], said: list[str]
 ) -> None:
-    """From pods of another queue, whatever their priority."""
+    """From pods of another queue of its scheduler, whatever their priority."""
     queues = [{"name": "a"}, {"name": "b"}, {"name": "kept", "reclaimable": False}]
     stream = a_cluster()
     scheduling = {"schedulerName": "plimsoll", "fairShare": {"queues": queues, **fair}}
     stream.policy("serve", moves=False, scheduling=scheduling)
     stream.change("pods", "web-1", queue(victim))
+    stream.pod("foreign", spec={"schedulerName": "other"}, **queue("b" if victim != "b" else "a"))
     stream.pod("waiting", **queue(pod))
     preempted(stream)
 

@@ -11,6 +11,8 @@ EVICTED = "web-1 was evicted for tidy: "
 OURS, UPSTREAMS = "plimsoll.dev/evict", "descheduler.alpha.kubernetes.io/evict"
 PREFER_NO = "descheduler.alpha.kubernetes.io/prefer-no-eviction"
 MIRROR, SOURCE = "kubernetes.io/config.mirror", "kubernetes.io/config.source"
+SAFE = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+WAIVED = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 
 
 def annotated(**annotations: str) -> dict[str, Any]:
@@ -42,6 +44,15 @@ FAILED: dict[str, Any] = {**OWNERLESS, "status": {"phase": "Failed"}}
 DAEMON: dict[str, Any] = {"metadata": {"ownerReferences": [{"kind": "DaemonSet", "uid": "uid-web"}]}}
 UPSTREAM = {"planner": "Upstream"}
 TWO = evictor(minReplicas=2)
+OWNERS: dict[str, Any] = {
+    "metadata": {
+        "ownerReferences": [
+            {"kind": "Batch", "uid": "uid-batch"},
+            {"kind": "ReplicaSet", "uid": "uid-web", "controller": True},
+        ]
+    }
+}
+STARTED: dict[str, Any] = {"status": {"startTime": moment(-200.0)}}
 
 
 @pytest.mark.parametrize(
@@ -95,6 +106,13 @@ TWO = evictor(minReplicas=2)
             annotated(**{PREFER_NO: ""}), evictor(noEvictionPolicy="Preferred"), {}, "", id="preferred"
         ),
         pytest.param({}, evictor(noEvictionPolicy="Mandatory"), {}, "", id="mandatory-not-annotated"),
+        pytest.param(
+            {"metadata": {"annotations": {UPSTREAMS: "true"}, "ownerReferences": []}},
+            UPSTREAM,
+            {},
+            "",
+            id="theirs-true-waives-all-upstream",
+        ),
         # kinds of pods
         pytest.param(
             {"spec": {"priority": 2_000_000_000}}, {}, {}, "it is critical for the system", id="critical"
@@ -165,6 +183,31 @@ TWO = evictor(minReplicas=2)
         pytest.param(volume(configMap={}), {}, {}, "", id="config-map"),
         pytest.param(
             volume(emptyDir={}), protections("PodsWithLocalStorage"), {}, "", id="local-storage-allowed"
+        ),
+        pytest.param(
+            {**volume(emptyDir={}), **annotated(**{WAIVED: "u,v"})}, {}, {}, "", id="local-storage-waived"
+        ),
+        pytest.param(
+            {**volume(emptyDir={}), **annotated(**{WAIVED: "u"})},
+            {},
+            {},
+            "it has local storage",
+            id="other-storage-waived",
+        ),
+        pytest.param(
+            {**volume(emptyDir={}), **annotated(**{WAIVED: "v"})},
+            UPSTREAM,
+            {},
+            "it has local storage",
+            id="nothing-waived-upstream",
+        ),
+        pytest.param({**volume(emptyDir={}), **annotated(**{SAFE: "true"})}, {}, {}, "", id="safe-to-evict"),
+        pytest.param(
+            {**volume(emptyDir={}), **annotated(**{SAFE: "true"})},
+            UPSTREAM,
+            {},
+            "it has local storage",
+            id="safe-to-evict-upstream",
         ),
         pytest.param(DAEMON, {}, {}, "it is of a DaemonSet", id="daemon-set"),
         pytest.param(DAEMON, protections("DaemonSetPods"), {}, "", id="daemon-set-allowed"),
@@ -249,9 +292,17 @@ TWO = evictor(minReplicas=2)
             "",
             id="two-owners-have-no-minimum-upstream",
         ),
-        # age, by the operator's clock: it was bound long ago
+        pytest.param(OWNERS, TWO, {}, "", id="the-controllers-replicas"),
+        pytest.param(OWNERS, evictor(minReplicas=3), {}, "its owner has 2 pods, 3 must be", id="and-too-few"),
+        # age, by the operator's clock, which may be a second off: it was bound long ago
         pytest.param({}, evictor(minPodAge="3m"), {}, "", id="bound-long-ago"),
         pytest.param({}, evictor(minPodAge="1h"), {}, "it was 100 s old, 1h must be", id="young"),
+        pytest.param({}, evictor(minPodAge="1001s"), {}, "", id="bound-just-long-enough-ago"),
+        pytest.param({}, evictor(minPodAge="1002s"), {}, "it was 100 s old, 1002s must be", id="bound-late"),
+        pytest.param(STARTED, evictor(minPodAge="1201s"), {}, "", id="started-just-long-enough-ago"),
+        pytest.param(
+            STARTED, evictor(minPodAge="1202s"), {}, "it was 1200 s old, 1202s must be", id="started-late"
+        ),
         pytest.param(
             {"status": {"startTime": None}},
             evictor(minPodAge="1s"),
@@ -345,6 +396,7 @@ def a_protected(pod: dict[str, Any], rebalancing: dict[str, Any], spec: dict[str
     claim = {"metadata": {"name": "data", "namespace": NAMESPACE}, "spec": {"storageClassName": "fast"}}
     stream.put("persistentvolumeclaims", claim)
     stream.budget(0, selector={"matchLabels": {"app": "covered"}})
+    stream.budget(0, "shop")
     status = {"startTime": moment(900.0), **pod.get("status", {})}
     stream.change("pods", "web-1", {**pod, "status": status})
     stream.policy(rebalancing=rebalancing, **spec)
@@ -392,6 +444,31 @@ def test_who_decides_sees_the_policy_of_half_a_minute_ago(changed_s: float, reas
     assert stream.said == ([EVICTED + reason] if reason else [])
 
 
+@pytest.mark.parametrize(("changed_s", "said"), [(30.0, [EVICTED + f"{OURS} is false"]), (29.0, [])])
+def test_who_decides_sees_the_pod_of_half_a_minute_ago(changed_s: float, said: list[str]) -> None:
+    """It was annotated since."""
+    stream = a_cluster()
+    stream.change("pods", "web-1", annotated(**{OURS: "false"}))
+    stream.wait(changed_s)
+    stream.lead()
+    a_move(stream)
+
+    assert stream.said == said
+
+
+def test_a_young_pod_of_an_old_cluster_is_young() -> None:
+    """Its age counts from its binding."""
+    stream = a_cluster()
+    stream.policy(rebalancing=evictor(minPodAge="1h"))
+    stream.wait(5000.0)
+    stream.pod("web-3", "n1", ready=True)
+    stream.wait(100.0)
+    stream.lead()
+    a_move(stream, "web-3")
+
+    assert stream.said == ["web-3 was evicted for tidy: it was 100 s old, 1h must be"]
+
+
 def test_a_policy_that_is_edited_in_mid_run_calls_nothing_back() -> None:
     """The record was written before; the eviction comes long after."""
     stream = a_cluster()
@@ -411,6 +488,20 @@ def test_a_spec_that_cannot_be_used_leaves_the_last_one_in_force() -> None:
     bad = stream.policy(suspend=True)
     bad["status"]["conditions"][0]["status"] = "False"
     stream.wait(600.0)
+    stream.lead()
+    a_move(stream)
+
+    assert stream.said == []
+
+
+def test_the_last_spec_that_could_be_used_was_in_force_until_the_next() -> None:
+    """A watch may not have shown the next one yet."""
+    stream = a_cluster()
+    bad = stream.policy(suspend=True)
+    bad["status"]["conditions"][0]["status"] = "False"
+    stream.wait(600.0)
+    stream.policy(suspend=True)
+    stream.wait(29.0)
     stream.lead()
     a_move(stream)
 
@@ -526,6 +617,25 @@ def test_victims_of_preemption_are_not_asked_about() -> None:
     stream.wait(31.0)
     stream.lead()
     a_move(stream, strategy="DefaultPreemption", policy="serve")
+
+    assert stream.said == []
+
+
+def test_what_is_deleted_is_no_eviction() -> None:
+    """Nor is a request that a pod leave which lets none go: it was leaving already."""
+    stream = a_cluster()
+    stream.pod("important", spec={"priority": 10})
+    for name in ("web-1", "web-2"):
+        stream.change("pods", name, annotated(**{OURS: "false"}))
+    stream.wait(31.0)
+    stream.lead()
+    why = {"status": {"conditions": [{"type": "DisruptionTarget"}]}}
+    stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-1", why, stream.by())
+    stream.delete("pods", "web-1", stream.by(f"/api/v1/namespaces/{NAMESPACE}/pods/web-1", method="DELETE"))
+    stream.record("web-2", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-2", {"metadata": {"deletionTimestamp": "now"}})
+    stream.evict("web-2")
 
     assert stream.said == []
 

@@ -36,6 +36,14 @@ def test_a_record_is_of_a_pod_that_existed(pod: dict[str, str], said: list[str])
     assert stream.said == said
 
 
+def test_of_a_pod_that_never_existed_nothing_more_is_said() -> None:
+    """However far its record goes."""
+    stream = a_cluster()
+    stream.record("ghost", phases=("Planned", "Evicting", "Evicted"))
+
+    assert stream.said == ["the record move-ghost is of the pod ghost (uid-ghost), which never existed"]
+
+
 @pytest.mark.parametrize("phase", ["Evicting", "Evicted", "Surging"])
 def test_moves_under_way_are_not_forgotten(phase: str) -> None:
     """By the operator; people may delete what they like."""
@@ -297,7 +305,13 @@ def test_returned_by_a_rollout_is_a_new_pod_on_the_old_node() -> None:
             10.0,
             ["is Failed (ReplacementNotReady) 10 s after its rollout began"],
         ),
-        ({}, 280.0, []),
+        ({"progressDeadlineSeconds": 100}, 89.0, []),
+        (
+            {"progressDeadlineSeconds": 100},
+            88.0,
+            ["is Failed (ReplacementNotReady) 88 s after its rollout began"],
+        ),
+        ({}, 267.0, []),
         ({}, 200.0, ["is Failed (ReplacementNotReady) 200 s after its rollout began"]),
         (None, 1.0, []),
     ],
@@ -359,6 +373,21 @@ def test_a_replacement_is_waited_for(reason: str, seconds: float, owner: Any, sa
     stream.enter("move-web-1", "Failed", reason=reason)
 
     assert stream.said == ([MOVE + said.format(reason=reason)] if said else [])
+
+
+def test_a_replacement_is_waited_for_since_the_pod_has_left() -> None:
+    """It had ended before it was evicted."""
+    stream = a_cluster()
+    name = stream.record("web-1", phases=("Planned", "Evicting"))
+    stream.change("pods", "web-1", {"status": {"phase": "Failed"}})
+    stream.wait(200.0)
+    stream.lead()
+    stream.evict("web-1")
+    stream.enter(name, "Evicted")
+    stream.wait(67.0)
+    stream.enter(name, "Failed", reason="NoReplacement")
+
+    assert stream.said == []
 
 
 @pytest.mark.parametrize(
@@ -483,6 +512,18 @@ def test_a_record_sees_its_replacement() -> None:
     ]
 
 
+@pytest.mark.parametrize(("ready_s", "count"), [(60.0, 0), (60.1, 1)])
+def test_a_record_may_not_have_seen_a_replacement_of_late(ready_s: float, count: int) -> None:
+    """One that has become ready within the last minute."""
+    stream = a_cluster()
+    a_move(stream)
+    stream.wait(100.0)
+    replaced(stream)
+    stream.wait(ready_s)
+
+    assert len(list(stream.checker._records.unfinished(60.0, stream.at))) == count
+
+
 def test_phases_are_counted_by_who_wrote_them() -> None:
     """A record that is deleted enters none, nor does one whose message changes."""
     stream = a_cluster()
@@ -557,9 +598,9 @@ def test_a_pod_that_another_record_has_is_not_overlooked(owner: str, count: int)
     assert len([each for each in stream.said if "though web-3" in each]) == count
 
 
-@pytest.mark.parametrize(("is_before", "said"), [(False, 0), (True, 1)])
-def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: int) -> None:
-    """Nothing tells whose place it has taken; a victim's record ends when its pod has left."""
+@pytest.mark.parametrize(("when", "said"), [("before", 1), ("with", 0), ("after", 0), ("never", 1)])
+def test_a_pod_may_be_there_for_a_victim_that_left_since(when: str, said: int) -> None:
+    """Nothing tells whose place it has taken; a victim's record ends when its pod has left, or will not."""
     stream = a_cluster()
     stream.policy(rebalancing={"limits": {"perWorkload": 9}})
     stream.pod("important", spec={"priority": 1})
@@ -568,13 +609,16 @@ def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: 
         victim = a_move(stream, "web-2", strategy="DefaultPreemption", policy="serve")
         stream.enter(victim, "Settled", reason="Left")
 
-    if is_before:
+    if when in ("before", "with"):
         preempt()
-        stream.wait(1.0)
+        stream.wait(1.0 if when == "before" else 0.0)
     a_move(stream)
     stream.wait(1.0)
-    if not is_before:
+    if when == "after":
         preempt()
+    elif when == "never":
+        spared = stream.record("web-2", phases=("Planned",), strategy="DefaultPreemption", policy="serve")
+        stream.enter(spared, "Cancelled")
     replaced(stream)
     stream.wait(400.0)
     stream.lead()
@@ -589,6 +633,8 @@ def test_a_pod_may_be_there_for_a_victim_that_left_since(is_before: bool, said: 
         pytest.param("", "before", "after", 0, id="deleted"),
         pytest.param("Cancelled", "before", "after", 0, id="not-evicted"),
         pytest.param("Settled", "before", "after", 1, id="moved"),
+        pytest.param("", "with", "after", 0, id="came-with-it"),
+        pytest.param("", "before", "with", 0, id="left-with-it"),
         pytest.param("", "before", "before", 1, id="left-before"),
         pytest.param("", "after", "after", 1, id="came-later"),
         pytest.param("", "before", "never", 1, id="stays"),
@@ -611,7 +657,10 @@ def test_a_pod_may_be_there_for_one_that_was_deleted(record: str, born: str, lef
     if record == "Cancelled":
         stream.enter(stream.record("web-8", phases=("Planned",)), record)
     stream.wait(1.0)
+    if born == "with":
+        stream.pod("web-8", "n1", ready=True, owner="web")
     a_move(stream)
+    leave("with")
     stream.wait(1.0)
     if born == "after":
         stream.pod("web-8", "n1", ready=True, owner="web")

@@ -8,7 +8,7 @@ import pytest
 from promises.commits import Commit
 from promises.lives import most
 from promises.pods import controller_of
-from promises.quantities import MOST, requests
+from promises.quantities import MOST, counts_all, requests
 from promises.streams import Stream
 from promises.view import DEFINITIONS, KEPT_S, View
 
@@ -45,6 +45,20 @@ def test_a_resource_goes_with_its_definition() -> None:
 
     view.see(Commit(DEFINITIONS, "DELETED", definition))
     assert list(view.objects("things.example.com")) == []
+
+
+@pytest.mark.parametrize(("at", "sees_late"), [(69.9, True), (70.0, False), (70.1, False)])
+@pytest.mark.parametrize("collection", ["nodes", "pods"])
+def test_a_watch_that_is_behind_shows_what_was_before(at: float, sees_late: bool, collection: str) -> None:
+    """For twice as long as it is behind, from 50 s on; the watches of other collections do not."""
+    view = View(30.0)
+    for number, written in enumerate((0.0, 35.0)):
+        node = {"metadata": {"name": "n"}, "number": number}
+        view.see(Commit("nodes", "MODIFIED", node, at=written))
+    view.delay(collection, 50.0, 10.0)
+
+    seen = [each["number"] for each in view.recent("nodes", ("", "n"), at) if each is not None]
+    assert seen == ([0, 1] if sees_late and collection == "nodes" else [1])
 
 
 def test_old_versions_are_forgotten() -> None:
@@ -93,3 +107,4 @@ def test_amounts_beyond_64_bits_count_nothing(name: str, text: str, expected: in
     pod = {"spec": {"containers": [{"resources": {"requests": {name: text}}}]}}
 
     assert requests(pod).get(name) == expected
+    assert counts_all(pod) is (expected is not None)
