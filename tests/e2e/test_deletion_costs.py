@@ -139,5 +139,7 @@ async def test_a_rollout_empties_the_node_that_the_plan_would_empty(scene: Scene
         return await scene.running(app="web") if is_over else []
 
     nodes = await eventually(rolled_out, lambda found: len(found) == 2)
-    assert await scene.records() == []
+    # A run in the middle of a rollout may plan while one pod more is healthy; then its move is called off.
+    ends = [(each["status"]["phase"], each["status"]["reason"]) for each in await scene.records()]
+    assert set(ends) <= {("Cancelled", "Budget")}
     assert (little in nodes) != asks
