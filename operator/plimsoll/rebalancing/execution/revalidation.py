@@ -46,7 +46,7 @@ from plimsoll.rebalancing.moves.outcomes import (
     cancelled,
     unlike,
 )
-from plimsoll.rebalancing.moves.state import EvictionMethod, Landing, MoveStage
+from plimsoll.rebalancing.moves.state import NOT_ANNOUNCED, EvictionMethod, Landing, MoveStage
 from plimsoll.rebalancing.planning_context import PlanningContexts
 from plimsoll.rebalancing.records.drafts import surge_reference
 from plimsoll.rebalancing.records.store import EvictionRecordStore
@@ -55,9 +55,6 @@ from plimsoll.records.record import Record
 
 #: Number of placed pods from which moves are judged in a thread; with fewer, it takes a few milliseconds.
 MANY_PODS = 1_000
-
-#: Stages of moves before they are announced.
-NOT_ANNOUNCED = frozenset({MoveStage.WAITING, MoveStage.OPENING, MoveStage.CHECKING})
 
 #: Judgements in a thread; if the nodes change each time, the last one is made on the event loop.
 ROUNDS = 3

@@ -249,11 +249,11 @@ class MoveMachine:
         """Store a move's state; drop a move that has ended and has no record."""
         key = state.key
         has_ended = state.stage is MoveStage.CLOSED
-        self._replace(self._moves.get(key), state)
+        is_dropped = has_ended and (key in self._unrecorded or not state.recorded)
+        self._replace(self._moves.get(key), None if is_dropped else state)
         self._count(self._open.get(key), None if has_ended else state)
-        if has_ended and (key in self._unrecorded or not state.recorded):
+        if is_dropped:
             self._unrecorded.discard(key)
-            self._replace(state, None)
             self._moves.pop(key, None)
             self._stories.pop(key, None)
         else:

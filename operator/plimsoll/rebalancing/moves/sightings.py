@@ -158,7 +158,7 @@ class ReplacementSightings(Struct):
         ]
         if not made_since:
             return ()
-        oldest = min(
+        nearest = min(
             made_since,
             key=lambda pod: (
                 followed.unlikeness(pod),
@@ -166,8 +166,8 @@ class ReplacementSightings(Struct):
                 str(pod.metadata.creation_timestamp),
             ),
         )
-        found = self._credit(followed, oldest)
-        followed.is_early = followed.is_early or not followed.is_owner_of(oldest)
+        found = self._credit(followed, nearest)
+        followed.is_early = followed.is_early or not followed.is_owner_of(nearest)
         return found
 
     def stop(self, instruction: StopFollowing) -> None:

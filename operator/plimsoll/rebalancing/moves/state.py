@@ -48,20 +48,11 @@ IN_FLIGHT = frozenset(
     }
 )
 
+#: Stages of a decided move whose record does not announce the eviction yet.
+NOT_ANNOUNCED = frozenset({MoveStage.WAITING, MoveStage.OPENING, MoveStage.CHECKING})
 
-#: Stages of a move, decided by a plan or a person, whose pod has not been seen to leave.
-BEFORE_LEAVING = frozenset(
-    {
-        MoveStage.WAITING,
-        MoveStage.OPENING,
-        MoveStage.CHECKING,
-        MoveStage.COMMITTING,
-        MoveStage.READY,
-        MoveStage.EVICTING,
-        MoveStage.SURGING,
-        MoveStage.REVERTING,
-    }
-)
+#: Stages of a decided move whose pod has not been seen to leave.
+BEFORE_LEAVING = NOT_ANNOUNCED | IN_FLIGHT - {MoveStage.REPLACING}
 
 
 class TimerName(StrEnum):
