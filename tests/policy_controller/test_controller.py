@@ -25,7 +25,7 @@ from plimsoll.plugins import DEFAULT_PLUGINS, IN_TREE
 from plimsoll.policies.profiles import PluginFailures, ProfileSchedulers, profile_config
 from plimsoll.policies.rebalancing import SolverMissingError
 from plimsoll.policy_controller.controller import PolicyController
-from plimsoll.policy_controller.relist import EVERY_S, reconcile
+from plimsoll.policy_controller.relist import EVERY_S, FIRST_S, reconcile
 from plimsoll.policy_controller.status import PolicyStatuses
 from plimsoll.ports.writes import WriteOutcome, WriteResult
 from plimsoll.scheduling.extenders.client import ExtenderClient
@@ -340,6 +340,16 @@ async def test_a_policy_that_goes_while_policies_are_listed_stays_away() -> None
         await scene.clock.advance(EVERY_S)
 
     assert scene.served == {}
+
+
+async def test_policies_are_compared_soon_after_the_start() -> None:
+    """What a policy asked for that was deleted while no process led is undone within seconds."""
+    scene = Scene()
+
+    async with scene.reconciling():
+        await scene.clock.advance(FIRST_S)
+
+    assert scene.rebalancing.known == []
 
 
 async def test_once_compared_all_policies_are_known() -> None:

@@ -18,6 +18,9 @@ from plimsoll.ports.writes import WriteOutcome
 #: Seconds between two relists.
 EVERY_S = 60.0
 
+#: Seconds until the first, after which it is known which policies were deleted before this process led.
+FIRST_S = 5.0
+
 #: Lists in a row without the resource after which its policies count as deleted.
 ABSENT = 2
 
@@ -27,8 +30,10 @@ async def reconcile(
 ) -> None:
     """Relist until cancelled."""
     absent = 0  # lists in a row for which the server did not have the resource
+    pause = FIRST_S
     while True:
-        await clock.sleep(EVERY_S)
+        await clock.sleep(pause)
+        pause = EVERY_S
         before = dict(policies.uids())
         answer, documents = await source.list()
         if not answer.is_done:
