@@ -92,3 +92,10 @@ def test_what_is_not_there_is_found() -> None:
         "target gone",
         "module release.gone",
     ]
+
+
+def test_each_benchmark_is_described() -> None:
+    """A command that measures has a row on the page that says how to measure."""
+    page = (ROOT / "docs" / "benchmarking.md").read_text()
+    described = set(re.findall(r"^\| `make (bench[a-z0-9-]*)", page, re.MULTILINE))
+    assert described == {each for each in targets_of(MAKEFILE) if re.match(r"bench(-|$)", each)}
