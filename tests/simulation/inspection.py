@@ -18,8 +18,13 @@ GONE_S = 60.0
 
 #: Where a pod that is gone may be remembered: by a move that waits for its replacement; by a new leader, as
 #: the replacement that a finished record names, of which there are as many as retention leaves; by the index
-#: of these records.
-MEMORIES = (".executor.machine._of_pod", ".executor._sightings[].(set)", ".keeper.known._by_pod")
+#: of these records, and by what tells which of their pods has taken whose place.
+MEMORIES = (
+    ".executor.machine._of_pod",
+    ".executor.machine._replaced[]",
+    ".executor._sightings[].(set)",
+    ".keeper.known._by_pod",
+)
 
 #: Further looks, and seconds before each.
 LOOKS, LOOK_AGAIN_S = 3, 1.7
