@@ -49,7 +49,7 @@ NAME, POLICIES, ZONE = "during", "schedulingpolicies.plimsoll.dev", "topology.ku
 #: Pods of one application, and of the first applications that ask for something special.
 REPLICAS = 20
 
-#: Metrics of the operator: deciding on a pod that gets a node, and what the server takes for a request.
+#: Metrics of the operator: deciding on a pod that gets a node, and a request until the server's answer.
 DECISION = "plimsoll_scheduler_scheduling_algorithm_duration_seconds"
 REQUEST = "plimsoll_rest_client_request_duration_seconds"
 
